@@ -1,0 +1,98 @@
+package fitness
+
+// ReportVersion is the version of the Report that this build writes and reads.
+const ReportVersion = 1
+
+// Report is what one agent tells: facts and series, nothing judged. Times in it
+// are by the clock of the host that made it; whoever takes it in shifts them by
+// the difference between Now and his own clock, so that no two clocks are ever
+// compared.
+type Report struct {
+	Version int `json:"version"`
+	// Host is the name that the agent believes it has; the key it was fetched
+	// with is what proves it.
+	Host string `json:"host"`
+	// Instance is new each time the agent starts; a change means that sequence
+	// numbers begin again.
+	Instance string `json:"instance"`
+	// Software is the version of suffrage that the agent runs.
+	Software string `json:"software"`
+	// Now is the agent's clock when the report was made, microseconds since 1970.
+	Now int64 `json:"now"`
+	// Period is the time between two samples of a signal.
+	Period Duration `json:"period"`
+	Facts  Facts    `json:"facts"`
+	// Series holds the samples with a sequence number above the one asked for.
+	Series []Series `json:"series"`
+	// Last is the highest sequence number so far.
+	Last uint64 `json:"last"`
+}
+
+// Facts are what an agent found out about its host that is not a series.
+type Facts struct {
+	Zone string `json:"zone,omitempty"`
+	Link Link   `json:"link"`
+	// Paths tells, per peer, how an overlay network carries the traffic.
+	Paths []Path `json:"paths,omitempty"`
+	// OverlayNote says why there are no paths, when there are none.
+	OverlayNote string `json:"overlay_note,omitempty"`
+	// MemoryTotal is what the host may use, in bytes: the machine's, or the
+	// control group's limit where that is lower.
+	MemoryTotal int64 `json:"memory_total"`
+	// DiskFree is the free space of the datastore's filesystem, in bytes.
+	DiskFree int64 `json:"disk_free"`
+	// Disk is the filesystem that the disk probes wrote to, such as "ext4 on /dev/vda".
+	Disk   string        `json:"disk,omitempty"`
+	Member *MemberFacts  `json:"member,omitempty"`
+	Probes []ProbeStatus `json:"probes"`
+}
+
+// LinkClass is the kind of device that carries the mesh route. It only ranks.
+type LinkClass string
+
+const (
+	Wired       LinkClass = "wired"
+	Wifi        LinkClass = "wifi"
+	Cellular    LinkClass = "cellular"
+	Virtual     LinkClass = "virtual"
+	UnknownLink LinkClass = "unknown"
+)
+
+// Link is the device that carries the mesh route.
+type Link struct {
+	Class  LinkClass `json:"class"`
+	Device string    `json:"device,omitempty"`
+	// Since is when this class was first seen, microseconds since 1970: a
+	// laptop is wired at work and wireless at home.
+	Since int64  `json:"since,omitempty"`
+	Note  string `json:"note,omitempty"`
+}
+
+// Path is how an overlay network reaches one peer.
+type Path struct {
+	Peer string `json:"peer"`
+	// Kind is "direct" or "relayed".
+	Kind string `json:"kind"`
+	// Via is the peer's own address, or the relay's name.
+	Via string `json:"via,omitempty"`
+}
+
+// MemberFacts are what the agent knows of the etcd member on its host.
+type MemberFacts struct {
+	// Started is when the member's process began, microseconds since 1970.
+	Started int64 `json:"started"`
+	// ElectionTimeout is the running member's own, zero when it does not tell.
+	ElectionTimeout Duration `json:"election_timeout,omitempty"`
+	// Note says why something above is missing.
+	Note string `json:"note,omitempty"`
+}
+
+// ProbeStatus tells whether a probe works. A broken probe is a fact of its own.
+type ProbeStatus struct {
+	Name string `json:"name"`
+	OK   bool   `json:"ok"`
+	// Error is what the last failed run said, while the probe still fails.
+	Error string `json:"error,omitempty"`
+	// Seconds is how long the last run took.
+	Seconds float64 `json:"seconds"`
+}

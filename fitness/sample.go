@@ -1,0 +1,82 @@
+package fitness
+
+import (
+	"math"
+	"time"
+)
+
+const (
+	// WindowSize is the number of samples in a window: the fewest that give a
+	// p99 one sample of its own.
+	WindowSize = 100
+	// Whole is the number of evaluations in a row, one per sample, that "for a
+	// whole window" means; the package comment says why it is two windows.
+	Whole = 2 * WindowSize
+	// SeriesSize is the number of samples that a series keeps: enough to decide
+	// Whole from the series alone, so that a reader that has just started sees
+	// what one that never stopped sees.
+	SeriesSize = 3 * WindowSize
+)
+
+// State tells a measured sample from one that has no number.
+type State string
+
+const (
+	// Measured samples carry a number. It is the zero value.
+	Measured State = ""
+	// Lost is a ping without an answer. It is a sample, ordered after every number.
+	Lost State = "lost"
+	// Failed is a probe that could not measure. It takes a place in the window
+	// and fills it with nothing, so the window cannot say.
+	Failed State = "failed"
+)
+
+// Sample is one measurement. JSON names are short because a report carries
+// thousands of them.
+type Sample struct {
+	// Seq grows by one for each sample that the agent takes, over all series.
+	Seq uint64 `json:"n"`
+	// At is when the sample was complete, in microseconds since 1970, by the
+	// clock of whoever holds the series.
+	At int64 `json:"t"`
+	// Value is in the signal's unit; without meaning unless State is Measured.
+	Value float64 `json:"v"`
+	// Late is by how many seconds the agent's own ticker fired late: an
+	// observer that is sick itself does not judge.
+	Late  float64 `json:"l,omitempty"`
+	State State   `json:"s,omitempty"`
+}
+
+// Time is At as a time in UTC.
+func (s Sample) Time() time.Time { return time.UnixMicro(s.At).UTC() }
+
+// number is the value that enters the window, with lost ordered after every number.
+func (s Sample) number() float64 {
+	if s.State == Lost {
+		return math.Inf(1)
+	}
+	return s.Value
+}
+
+// Bound is what etcd's own histogram says of a p99 over about one window:
+// Lo < p99 <= Hi, from the N observations in it.
+type Bound struct {
+	// At is when the histogram was read, in microseconds since 1970.
+	At int64  `json:"t"`
+	Lo Figure `json:"lo"`
+	Hi Figure `json:"hi"`
+	N  uint64 `json:"count"`
+}
+
+// Series is what one agent has of one signal.
+type Series struct {
+	Signal Signal `json:"signal"`
+	// Peer is the other host, where the signal is a pair's.
+	Peer string `json:"peer,omitempty"`
+	// Samples are oldest first, at most SeriesSize.
+	Samples []Sample `json:"samples"`
+	// Bounds are oldest first; only disk signals of a voter have any.
+	Bounds []Bound `json:"bounds,omitempty"`
+	// Error is what the probe said when it failed last, while it still fails.
+	Error string `json:"error,omitempty"`
+}

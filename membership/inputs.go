@@ -1,0 +1,139 @@
+package membership
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"suffrage/fitness"
+)
+
+// InputsVersion is the version of the JSON form of Inputs. People keep these
+// files: fields are added, never renamed, and a change of meaning is a new
+// version. docs/inputs.md describes it.
+const InputsVersion = 1
+
+// MaxInputs bounds an inputs file, in bytes: a thousand hosts with seven
+// voters take about ten megabytes.
+const MaxInputs = 64 << 20
+
+// Inputs are everything that Decide looks at.
+type Inputs struct {
+	Version int       `json:"version"`
+	Now     time.Time `json:"now"`
+	Policy  Policy    `json:"policy"`
+	View    View      `json:"view"`
+	// Readings are of all hosts, in any order.
+	Readings []fitness.Reading `json:"readings"`
+	// Operations are the ended ones of the last days, in any order.
+	Operations []Operation `json:"operations,omitempty"`
+	// Previous is the decision before, for its ages.
+	Previous *Previous `json:"previous,omitempty"`
+}
+
+// Policy is what the owner decided.
+type Policy struct {
+	// Mode is "dry-run".
+	Mode string `json:"mode"`
+	// Target is the number of voters to keep: odd, at least 3.
+	Target int `json:"target"`
+	// Maximum is the highest number of voters there may be at any time: above
+	// Target, since a swap passes through Target+1.
+	Maximum int `json:"maximum"`
+	// Period is the time between two samples.
+	Period fitness.Duration `json:"period"`
+	// StallTime is how long a learner may make no progress: K3s's 5 minutes.
+	// The cooldown is this plus one window.
+	StallTime fitness.Duration `json:"stall_time"`
+	Limits    fitness.Limits   `json:"limits"`
+}
+
+// Window is the time that one window of samples takes.
+func (p Policy) Window() time.Duration { return fitness.WindowSize * p.Period.Std() }
+
+// Cooldown is the time to wait after any operation or membership change.
+func (p Policy) Cooldown() time.Duration { return p.StallTime.Std() + p.Window() }
+
+// Operation is a swap that ended.
+type Operation struct {
+	ID      string    `json:"id"`
+	Out     string    `json:"out"`
+	In      string    `json:"in"`
+	Outcome string    `json:"outcome"` // completed, undone or stopped
+	Ended   time.Time `json:"ended"`
+}
+
+// Previous is what must be known of the decision before to give ages.
+type Previous struct {
+	Key      string        `json:"key"`
+	Since    time.Time     `json:"since"`
+	Refusals []RefusalSeen `json:"refusals,omitempty"`
+}
+
+// RefusalSeen is since when a refusal has held.
+type RefusalSeen struct {
+	Code    Code      `json:"code"`
+	Subject string    `json:"subject,omitempty"`
+	Since   time.Time `json:"since"`
+}
+
+// WriteInputs writes the JSON form, indented for people.
+func WriteInputs(w io.Writer, in Inputs) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", " ")
+	if err := e.Encode(in); err != nil {
+		return fmt.Errorf("membership: write inputs: %w", err)
+	}
+	return nil
+}
+
+// ReadInputs reads the JSON form strictly: an unknown key, another version or
+// anything after the value is an error that names the line.
+func ReadInputs(data []byte) (Inputs, error) {
+	if len(data) > MaxInputs {
+		return Inputs{}, fmt.Errorf("membership: inputs of %d bytes; at most %d are read", len(data), MaxInputs)
+	}
+	var v struct {
+		Version *int `json:"version"`
+	}
+	if err := json.Unmarshal(data, &v); err != nil {
+		return Inputs{}, inputsError(data, err)
+	}
+	if v.Version == nil {
+		return Inputs{}, errors.New(`membership: this is not an inputs file: it has no "version"`)
+	}
+	if *v.Version != InputsVersion {
+		return Inputs{}, fmt.Errorf("membership: inputs of version %d; this build reads version %d: use the build that recorded it", *v.Version, InputsVersion)
+	}
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	var in Inputs
+	if err := d.Decode(&in); err != nil {
+		return Inputs{}, inputsError(data[:min(int(d.InputOffset()), len(data))], err)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return Inputs{}, fmt.Errorf("membership: inputs line %d: something follows the value", line(data, d.InputOffset()))
+	}
+	return in, nil
+}
+
+func inputsError(read []byte, err error) error {
+	at := int64(len(read))
+	var syntax *json.SyntaxError
+	var kind *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &syntax):
+		at = syntax.Offset
+	case errors.As(err, &kind):
+		at = kind.Offset
+		return fmt.Errorf("membership: inputs line %d: %s: found %s, want %s", line(read, at), kind.Field, kind.Value, kind.Type)
+	}
+	return fmt.Errorf("membership: inputs line %d: %w", line(read, at), err)
+}
+
+func line(data []byte, offset int64) int {
+	return 1 + bytes.Count(data[:min(int(offset), len(data))], []byte("\n"))
+}
