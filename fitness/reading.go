@@ -41,6 +41,10 @@ type Reading struct {
 // Whole reports whether the band has held "for a whole window".
 func (r Reading) Whole() bool { return r.Band != Unknown && r.Held >= Whole }
 
+// ProbeFails begins the note of a reading whose probe is broken: its window will
+// not fill by waiting.
+const ProbeFails = "probe fails: "
+
 // Context is what a series is read with.
 type Context struct {
 	Host string
@@ -141,7 +145,7 @@ func (s Signal) late(by, limit float64) bool {
 func (r *Reading) judgeAge(s Series, c Context, last, stale int64) {
 	switch {
 	case s.Error != "" && r.Count < WindowSize:
-		r.Note = "probe fails: " + s.Error
+		r.Note = ProbeFails + s.Error
 	case last == 0:
 		r.Note = "no sample counts yet"
 	case c.Now.UnixMicro()-last > stale:

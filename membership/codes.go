@@ -1,0 +1,42 @@
+package membership
+
+// The codes that this version gives, each with its reason in docs/refusals.md.
+const (
+	// About the samples.
+	SamplesMissing Code = "samples-missing"
+	ProbeFailing   Code = "probe-failing"
+	NotHeld        Code = "not-held"
+	// About who would move.
+	Pinned          Code = "pinned"
+	UnmanagedVoter  Code = "unmanaged-voter"
+	NoCandidate     Code = "no-candidate"
+	NotQualified    Code = "not-qualified"
+	ManyUnfit       Code = "many-unfit"
+	DiskSpace       Code = "disk-space"
+	CooldownRunning Code = "cooldown"
+	// About the cluster.
+	MembershipUnknown   Code = "membership-unknown"
+	ClusterReplaced     Code = "cluster-replaced"
+	NoLeader            Code = "no-leader"
+	VoterNotResponding  Code = "voter-not-responding"
+	VoterDown           Code = "voter-down"
+	VoterLagging        Code = "voter-lagging"
+	PairUnreachable     Code = "pair-unreachable"
+	MembershipDisagrees Code = "membership-disagrees"
+	UnstartedMember     Code = "unstarted-member"
+	LearnerPresent      Code = "learner-present"
+	ExtraVoter          Code = "extra-voter"
+	BelowTarget         Code = "below-target"
+	BelowMinimum        Code = "below-minimum"
+	AtCeiling           Code = "at-ceiling"
+	TooManyVoters       Code = "too-many-voters"
+	AlarmRaised         Code = "alarm"
+	DowngradeOpen       Code = "downgrade-open"
+	UnsafeVersion       Code = "unsafe-version"
+	VersionSkew         Code = "version-skew"
+	MemberUnmapped      Code = "member-unmapped"
+)
+
+// AboutWindows reports whether a refusal only says that there are not yet
+// enough samples: it lifts by waiting, with nothing wrong.
+func (c Code) AboutWindows() bool { return c == SamplesMissing || c == NotHeld }
