@@ -18,9 +18,9 @@ type assessment struct {
 	rank   map[string]int    // voter host → place in voters
 	own    map[string][]fitness.Reading
 	pings  map[string]*[fitness.MaxVoters]both // host → per voter, its round trips with it
-	blame  fitness.Blame // of what has been so for a whole window: for acting
-	now    fitness.Blame // of what is so now: for showing
-	leader string // host that leads
+	blame  fitness.Blame                       // of what has been so for a whole window: for acting
+	now    fitness.Blame                       // of what is so now: for showing
+	leader string                              // host that leads
 }
 
 // both are the readings of one host and one voter: taken on the host, and taken
