@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"strconv"
-	"time"
 )
 
 // Figure is a number that may be infinite: the p99 of a window in which two
@@ -33,11 +32,11 @@ func (f *Figure) UnmarshalJSON(b []byte) error {
 		*f = Inf
 		return nil
 	}
-	var v float64
-	if err := json.Unmarshal(b, &v); err != nil {
+	var v *float64 // a pointer, since null is not zero
+	if err := json.Unmarshal(b, &v); err != nil || v == nil {
 		return fmt.Errorf("fitness: figure %.40s is neither a number nor \"inf\"", b)
 	}
-	*f = Figure(v)
+	*f = Figure(*v)
 	return nil
 }
 
@@ -61,15 +60,14 @@ func (f Figure) Text(unit string) string {
 
 // seconds keeps three digits: more would claim a precision that no probe has.
 func seconds(v float64) string {
-	d := time.Duration(v * float64(time.Second))
-	switch {
-	case math.Abs(v) >= 10:
+	switch a := math.Abs(v); {
+	case a >= 10:
 		return fmt.Sprintf("%.0f s", v)
-	case math.Abs(v) >= 1:
+	case a >= 1:
 		return fmt.Sprintf("%.2f s", v)
-	case d >= 100*time.Millisecond || d <= -100*time.Millisecond:
+	case a >= 0.1:
 		return fmt.Sprintf("%.0f ms", v*1e3)
-	case d >= 10*time.Millisecond || d <= -10*time.Millisecond:
+	case a >= 0.01:
 		return fmt.Sprintf("%.1f ms", v*1e3)
 	}
 	return fmt.Sprintf("%.2f ms", v*1e3)

@@ -47,8 +47,9 @@ func (l Limits) For(s Signal, memoryTotal int64) Limit {
 	same := func(v float64) Limit { return Limit{Voter: Figure(v), Candidate: Figure(v)} }
 	switch s {
 	case RTT:
-		e := l.ElectionTimeout.Seconds()
-		return Limit{Voter: Figure(e / 10), Candidate: Figure(e / 20)}
+		// Divided as whole nanoseconds: as float64, 1.1 s / 20 is above 55 ms.
+		e := l.ElectionTimeout
+		return Limit{Voter: Figure((e / 10).Seconds()), Candidate: Figure((e / 20).Seconds())}
 	case WALFsync:
 		return same(l.WALFsync.Seconds())
 	case BackendCommit:
@@ -150,7 +151,7 @@ func (b Bound) decide(l Limit) (Band, bool) {
 	switch {
 	case b.N < WindowSize:
 		return Unknown, false
-	case b.Hi <= l.Voter:
+	case b.Hi <= l.Candidate:
 		return Under, true
 	case b.Lo >= l.Voter:
 		return Over, true

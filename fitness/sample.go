@@ -40,9 +40,11 @@ type Sample struct {
 	// clock of whoever holds the series.
 	At int64 `json:"t"`
 	// Value is in the signal's unit; without meaning unless State is Measured.
+	// Only a clock's offset can be below zero, anything else that is has failed.
 	Value float64 `json:"v"`
 	// Late is by how many seconds the agent's own ticker fired late: an
-	// observer that is sick itself does not judge.
+	// observer that is sick itself does not judge. The ticker must not wait for
+	// the probe, or a slow disk would excuse itself.
 	Late  float64 `json:"l,omitempty"`
 	State State   `json:"s,omitempty"`
 }
@@ -50,16 +52,36 @@ type Sample struct {
 // Time is At as a time in UTC.
 func (s Sample) Time() time.Time { return time.UnixMicro(s.At).UTC() }
 
-// number is the value that enters the window, with lost ordered after every number.
-func (s Sample) number() float64 {
-	if s.State == Lost {
+// number is what enters the window: lost pings are ordered after every number,
+// and what has no number is NaN. A state that this version does not know is
+// taken for a failure.
+func (s Signal) number(m Sample) float64 {
+	switch {
+	case m.State == Lost && s.OfPair():
 		return math.Inf(1)
+	case m.State != Measured, m.Value < 0 && s != Clock:
+		return math.NaN()
 	}
-	return s.Value
+	return m.Value
 }
 
-// Bound is what etcd's own histogram says of a p99 over about one window:
-// Lo < p99 <= Hi, from the N observations in it.
+// spoilt reports whether the observer ran late by more than the limit that is
+// judged, the stricter of the two. Only what is timed can be spoilt that way.
+func (s Signal) spoilt(m Sample, l Limit) bool {
+	return s.times() && m.Late > float64(min(l.Voter, l.Candidate))
+}
+
+// took is how long the measurement lasted, at most an hour.
+func (s Signal) took(m Sample) time.Duration {
+	if !s.times() || m.State != Measured || !(m.Value > 0) {
+		return 0
+	}
+	return time.Duration(min(m.Value, 3600) * float64(time.Second))
+}
+
+// Bound is what etcd's own histogram says of a p99 over at most one window:
+// Lo < p99 <= Hi, from the N observations in it. To be of use it is read as
+// often as a sample is taken.
 type Bound struct {
 	// At is when the histogram was read, in microseconds since 1970.
 	At int64  `json:"t"`

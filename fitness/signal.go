@@ -23,8 +23,15 @@ const (
 // which reports show them.
 var HostSignals = []Signal{WALFsync, BackendCommit, Memory, Stability}
 
-// Gates reports whether the signal can make a host unfit.
-func (s Signal) Gates() bool { return s != Clock }
+// Gates reports whether the signal can make a host unfit. Signals that this
+// version does not know never do.
+func (s Signal) Gates() bool { return s == RTT || s == Memory || s == Stability || s.ofDisk() }
+
+// ofDisk reports whether etcd has a histogram of the signal too.
+func (s Signal) ofDisk() bool { return s == WALFsync || s == BackendCommit }
+
+// times reports whether the signal's figure is how long the measurement took.
+func (s Signal) times() bool { return s == RTT || s.ofDisk() }
 
 // OfPair reports whether the signal belongs to an ordered pair of hosts.
 func (s Signal) OfPair() bool { return s == RTT || s == Clock }

@@ -2,7 +2,7 @@ package fitness
 
 import (
 	"fmt"
-	"sort"
+	"slices"
 	"strings"
 	"time"
 )
@@ -12,20 +12,45 @@ import (
 type Status string
 
 const (
-	StatusUnknown Status = "unknown"
+	StatusUnknown Status = "" // written "unknown"
 	Fit           Status = "fit"
 	Marginal      Status = "marginal"
 	Unfit         Status = "unfit"
 )
+
+func (s Status) String() string {
+	if s == StatusUnknown {
+		return "unknown"
+	}
+	return string(s)
+}
+
+// MarshalText writes "unknown" for the zero value.
+func (s Status) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// UnmarshalText accepts the four statuses only.
+func (s *Status) UnmarshalText(t []byte) error {
+	switch v := Status(t); v {
+	case Fit, Marginal, Unfit:
+		*s = v
+	case "unknown", StatusUnknown:
+		*s = StatusUnknown
+	default:
+		return &BadValue{"status", string(t), "unknown, fit, marginal or unfit"}
+	}
+	return nil
+}
 
 // Verdict is the judgement on one host, with its reasons.
 type Verdict struct {
 	Host   string `json:"host"`
 	Status Status `json:"status"`
 	// Whole is true when the status has held for a whole window: for Unfit, one
-	// and the same reading has; for Fit, every reading has.
+	// and the same reading has; for Fit, every reading has. Nothing waits for
+	// the other two to hold, and they never do.
 	Whole bool `json:"whole"`
-	// Held is for how many evaluations in a row it has held, 0 to Whole.
+	// Held is for how many evaluations in a row it has held, 0 to Whole; 0 when
+	// marginal or unknown.
 	Held int `json:"held"`
 	// Since is when the status began, as far as the samples reach back.
 	Since time.Time `json:"since"`
@@ -33,108 +58,43 @@ type Verdict struct {
 	Reasons []Reason `json:"reasons,omitempty"`
 }
 
-// Reason is one reading that keeps a host from being fit.
-type Reason struct {
-	Signal Signal    `json:"signal"`
-	Peer   string    `json:"peer,omitempty"`
-	Band   Band      `json:"band"`
-	Figure Figure    `json:"figure"`
-	Limit  Figure    `json:"limit"`
-	Count  int       `json:"count"`
-	Held   int       `json:"held"`
-	Since  time.Time `json:"since"`
-	Note   string    `json:"note,omitempty"`
-}
-
-// String is the one rendering of a reason, for people, logs and tests.
-func (r Reason) String() string {
-	what := string(r.Signal)
-	if r.Peer != "" {
-		what += " to " + r.Peer
-	}
-	u := r.Signal.Unit()
-	switch {
-	case r.Band == Unknown:
-		return fmt.Sprintf("%s unknown (%s)", what, r.Note)
-	case r.Signal == Memory:
-		return fmt.Sprintf("%s %s available, needs %s", what, r.Figure.Text(u), r.Limit.Text(u))
-	case r.Signal == Stability:
-		return fmt.Sprintf("%s: %s restarts in one sample, limit %s", what, r.Figure.Text(u), r.Limit.Text(u))
-	}
-	return fmt.Sprintf("%s p99 %s, limit %s", what, r.Figure.Text(u), r.Limit.Text(u))
-}
-
-// Judge makes the verdict on a voter from its own readings and those of its
-// pairs, in any order. Readings of signals that never gate are left out.
+// Judge makes the verdict on a host from its own readings and those of its
+// pairs, each with the other end as Peer, in any order. Readings of signals that
+// never gate are left out, and nothing to judge by is unknown. It cannot know
+// which readings should be there: the caller adds an unknown one for each that
+// is missing.
 func Judge(host string, readings []Reading) Verdict {
-	v := Verdict{Host: host, Status: StatusUnknown}
-	if len(readings) == 0 {
-		return v
-	}
-	worst, held := Under, Whole
-	var over int
+	v := Verdict{Host: host}
+	worst, under, over, judged := Under, Whole, 0, false
 	for _, r := range readings {
 		if !r.Signal.Gates() {
 			continue
 		}
+		judged = true
 		if r.Band != Under {
 			v.Reasons = append(v.Reasons, reason(r))
 		}
 		if severity(r.Band) > severity(worst) {
 			worst = r.Band
 		}
-		held = min(held, r.Held)
+		under = min(under, r.Held)
 		if r.Band == Over {
 			over = max(over, r.Held)
 		}
 	}
-	v.Status = map[Band]Status{Under: Fit, Between: Marginal, Over: Unfit, Unknown: StatusUnknown}[worst]
-	switch v.Status {
-	case Fit:
-		v.Held = held
-	case Unfit:
-		v.Held = over
+	switch {
+	case !judged || worst == Unknown:
+	case worst == Over:
+		v.Status, v.Held = Unfit, over
+	case worst == Between:
+		v.Status = Marginal
+	default:
+		v.Status, v.Held = Fit, under
 	}
 	v.Whole = v.Held >= Whole
 	v.Since = since(v.Status, readings)
-	sort.Slice(v.Reasons, func(i, j int) bool { return lessReason(v.Reasons[i], v.Reasons[j]) })
+	slices.SortFunc(v.Reasons, compareReasons)
 	return v
-}
-
-// severity orders bands: a violation is a fact even where something else is
-// unknown, and what is unknown weighs more than what is merely middling.
-func severity(b Band) int {
-	switch b {
-	case Over:
-		return 3
-	case Unknown:
-		return 2
-	case Between:
-		return 1
-	}
-	return 0
-}
-
-func reason(r Reading) Reason {
-	limit := r.Limit.Candidate
-	if r.Band == Over {
-		limit = r.Limit.Voter
-	}
-	return Reason{Signal: r.Signal, Peer: r.Peer, Band: r.Band, Figure: r.Figure, Limit: limit,
-		Count: r.Count, Held: r.Held, Since: r.Since, Note: r.Note}
-}
-
-func lessReason(a, b Reason) bool {
-	if x, y := severity(a.Band), severity(b.Band); x != y {
-		return x > y
-	}
-	if a.Signal != b.Signal {
-		return a.Signal < b.Signal
-	}
-	if a.Figure != b.Figure {
-		return a.Figure > b.Figure
-	}
-	return a.Peer < b.Peer
 }
 
 // since is when the status began: the latest start among the readings that
@@ -170,7 +130,7 @@ func bandOf(s Status) Band {
 // String is the one rendering of a verdict: "unfit: rtt to h1 p99 151 ms, limit 100 ms".
 func (v Verdict) String() string {
 	if len(v.Reasons) == 0 {
-		return string(v.Status)
+		return v.Status.String()
 	}
 	parts := make([]string, 0, 3)
 	for i, r := range v.Reasons {
@@ -180,5 +140,5 @@ func (v Verdict) String() string {
 		}
 		parts = append(parts, r.String())
 	}
-	return string(v.Status) + ": " + strings.Join(parts, "; ")
+	return v.Status.String() + ": " + strings.Join(parts, "; ")
 }

@@ -15,7 +15,8 @@ type Window struct {
 }
 
 // Add takes one number in and, when the window is full, the oldest entry out.
-// +Inf (a lost ping) is a number; NaN is not and counts as failed.
+// +Inf (a lost ping) is a number; NaN is none, it is an entry that failed, and
+// the window is not full again until it has moved out.
 func (w *Window) Add(v float64) {
 	if w.filled == WindowSize {
 		w.drop(w.ring[w.next])
@@ -32,10 +33,6 @@ func (w *Window) Add(v float64) {
 	w.sorted[i] = v
 	w.n++
 }
-
-// AddFailed takes in an entry that has no number: the window is not full again
-// until it has moved out.
-func (w *Window) AddFailed() { w.Add(math.NaN()) }
 
 func (w *Window) drop(v float64) {
 	if math.IsNaN(v) {
@@ -97,6 +94,9 @@ func (w *Window) Min() Figure {
 	}
 	return Figure(w.sorted[0])
 }
+
+// Failed is the number of entries that have no number.
+func (w *Window) Failed() int { return w.filled - w.n }
 
 // Lost is the number of entries that are lost pings.
 func (w *Window) Lost() int { return w.n - w.search(math.Inf(1)) }

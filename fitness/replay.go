@@ -1,0 +1,207 @@
+package fitness
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+)
+
+// replay is the state of one Read. Times are microseconds since 1970.
+type replay struct {
+	signal Signal
+	limit  Limit
+	bounds []Bound
+	after  int64 // samples up to here are left out
+	future int64 // and so are samples past here
+	stale  int64 // the longest time without any sample that is no silence
+	window int64 // the longest time without a sample that counts
+	now    int64
+
+	w       Window
+	seen    int64 // the newest sample, whether it counts or not; 0 is none
+	last    int64 // the newest sample that counts; 0 is none
+	lostNow int
+
+	bound int // the newest bound read by then, -1 is none
+	used  int // the bound that decided last
+
+	band  Band
+	held  int
+	since int64
+	by    string
+}
+
+func newReplay(s Series, c Context) replay {
+	stale := c.staleAfter().Microseconds()
+	p := replay{
+		signal: s.Signal,
+		limit:  c.Limit,
+		after:  math.MinInt64,
+		now:    c.Now.UnixMicro(),
+		stale:  stale,
+		window: max(stale, WindowSize*c.Period.Microseconds()),
+		bound:  -1,
+		used:   -1,
+	}
+	p.future = p.now + stale
+	if !c.NotBefore.IsZero() {
+		p.after = c.NotBefore.UnixMicro()
+	}
+	if s.Signal.ofDisk() {
+		p.bounds = inOrder(s.Bounds, func(a, b *Bound) int { return cmp.Compare(a.At, b.At) })
+	}
+	return p
+}
+
+// newest gives the newest SeriesSize samples, oldest first and each once.
+func newest(samples []Sample) []Sample {
+	samples = inOrder(samples, func(a, b *Sample) int {
+		if a.At != b.At {
+			return cmp.Compare(a.At, b.At)
+		}
+		return cmp.Compare(a.Seq, b.Seq)
+	})
+	return samples[max(0, len(samples)-SeriesSize):]
+}
+
+// inOrder returns list itself where it is strictly in order, which it is when
+// it comes from an agent that works, and else a sorted copy without doubles.
+func inOrder[T any](list []T, compare func(a, b *T) int) []T {
+	for i := 1; i < len(list); i++ {
+		if compare(&list[i-1], &list[i]) >= 0 {
+			list = slices.Clone(list)
+			slices.SortStableFunc(list, func(a, b T) int { return compare(&a, &b) })
+			return slices.CompactFunc(list, func(a, b T) bool { return compare(&a, &b) == 0 })
+		}
+	}
+	return list
+}
+
+// take lets one sample in and evaluates the window that it completes.
+func (p *replay) take(m Sample) {
+	if m.At <= p.after || m.At > p.future {
+		return
+	}
+	// A measurement that took longer than three periods is no silence: it is
+	// the slowest disks that would never be judged if it were.
+	began := m.At - p.signal.took(m).Microseconds()
+	if p.seen != 0 && began-p.seen > p.stale {
+		p.forget()
+	}
+	p.seen = m.At
+	if p.signal.spoilt(m, p.limit) {
+		return
+	}
+	if p.last != 0 && began-p.last > p.window {
+		p.forget()
+	}
+	p.last = m.At
+	p.w.Add(p.signal.number(m))
+	if m.State == Lost {
+		p.lostNow++
+	} else {
+		p.lostNow = 0
+	}
+	p.evaluate()
+}
+
+// forget drops what was gathered before a silence.
+func (p *replay) forget() {
+	p.w = Window{}
+	p.lostNow = 0
+	if p.band != Unknown {
+		p.band, p.held, p.by, p.since = Unknown, 0, "", p.last
+	}
+}
+
+func (p *replay) evaluate() {
+	band, by, supported := p.decide()
+	if band != p.band || p.since == 0 {
+		p.band, p.held, p.since = band, 0, p.last
+	}
+	p.by = by
+	if band != Unknown && supported && p.held < Whole {
+		p.held++
+	}
+}
+
+// decide gives the band and what decided it. It is supported by something new
+// when the probe's own window says the same, or when the histogram was read
+// since it decided last. Without that, one histogram read would count for every
+// sample until the next, and a burst could hold whole.
+func (p *replay) decide() (band Band, by string, supported bool) {
+	for p.bound+1 < len(p.bounds) && p.bounds[p.bound+1].At <= p.last {
+		p.bound++
+	}
+	if !p.w.Full() {
+		return Unknown, "", false
+	}
+	probe := p.signal.band(p.signal.figure(&p.w), p.limit)
+	if b := p.histogram(); b != nil {
+		if d, can := b.decide(p.limit); can {
+			fresh := p.bound != p.used
+			p.used = p.bound
+			return d, "histogram", fresh || d == probe
+		}
+	}
+	return probe, "probe", true
+}
+
+// histogram is the newest bound, if it is about the window at hand: not older
+// than a sample may be, and all of it from after NotBefore.
+func (p *replay) histogram() *Bound {
+	if p.bound < 0 {
+		return nil
+	}
+	b := &p.bounds[p.bound]
+	if p.last-b.At > p.stale || (p.after != math.MinInt64 && b.At-p.after < p.window) {
+		return nil
+	}
+	return b
+}
+
+func (p *replay) reading(s Series, c Context) Reading {
+	r := Reading{Signal: s.Signal, Host: c.Host, Peer: s.Peer, Limit: c.Limit,
+		Band: p.band, Held: p.held, DecidedBy: p.by,
+		Count: p.w.Count(), Lost: p.w.Lost(), LostNow: p.lostNow, P50: p.w.P50()}
+	if p.w.Full() {
+		r.Figure = p.signal.figure(&p.w)
+	}
+	if b := p.histogram(); b != nil {
+		said := *b
+		r.Histogram = &said
+	}
+	if p.last != 0 {
+		r.Newest = time.UnixMicro(p.last).UTC()
+	}
+	if p.band != Unknown && p.now-p.last > p.stale {
+		p.band, p.since = Unknown, p.last
+	}
+	if p.band == Unknown {
+		r.Band, r.Held, r.DecidedBy, r.Note = Unknown, 0, "", p.note(s, c)
+	}
+	r.Since = c.Now.UTC()
+	if p.since != 0 {
+		r.Since = time.UnixMicro(p.since).UTC()
+	}
+	return r
+}
+
+// note says why the band is unknown.
+func (p *replay) note(s Series, c Context) string {
+	switch {
+	case s.Error != "" && !p.w.Full():
+		return ProbeFails + s.Error
+	case p.now-p.last > p.stale && p.now-p.seen <= p.stale:
+		return "the agent on " + c.Host + " runs late, what it measures meanwhile weighs nothing"
+	case p.last == 0:
+		return "no sample counts yet"
+	case p.now-p.last > p.stale:
+		return fmt.Sprintf("newest sample is older than %s", c.staleAfter())
+	case p.w.Failed() > 0:
+		return fmt.Sprintf("%d of the last %d samples failed, the window must hold none", p.w.Failed(), p.w.Count()+p.w.Failed())
+	}
+	return fmt.Sprintf("have %d samples, need %d", p.w.Count(), WindowSize)
+}
