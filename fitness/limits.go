@@ -7,19 +7,19 @@ type Limits struct {
 	// ElectionTimeout is etcd's, as the running cluster has it. A voter's pair
 	// is in violation above a tenth of it, a candidate is fit up to a
 	// twentieth. etcd's default is 1 s; K3s runs 5 s.
-	ElectionTimeout Duration `json:"election_timeout"`
+	ElectionTimeout Duration `json:"election_timeout" yaml:"election_timeout"`
 	// WALFsync is the p99 from which a disk's fsync is too slow. etcd's
 	// guidance is 10 ms.
-	WALFsync Duration `json:"wal_fsync"`
+	WALFsync Duration `json:"wal_fsync" yaml:"wal_fsync"`
 	// BackendCommit is the p99 from which a database commit is too slow. etcd's
 	// guidance is 25 ms.
-	BackendCommit Duration `json:"backend_commit"`
+	BackendCommit Duration `json:"backend_commit" yaml:"backend_commit"`
 	// StorageQuota is the memory that must stay available, in bytes: etcd maps
 	// its database, so as much as the database may grow to. etcd's default is 2 GiB.
-	StorageQuota int64 `json:"storage_quota"`
+	StorageQuota int64 `json:"storage_quota" yaml:"storage_quota"`
 	// MemoryUsedMax is the share of memory, 0 to 1, above which a host counts
 	// as pressed.
-	MemoryUsedMax float64 `json:"memory_used_max"`
+	MemoryUsedMax float64 `json:"memory_used_max" yaml:"memory_used_max"`
 }
 
 // DefaultLimits are etcd's guidance with etcd's default timing.

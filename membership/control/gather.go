@@ -49,7 +49,7 @@ type Gatherer struct {
 
 	told     map[string]*told
 	voters   []string
-	seen     map[string]since // member ID or host name → how long it has (not) answered
+	seen     map[string]since // host name → how long its agent has (not) answered
 	previous *membership.Previous
 }
 
@@ -129,10 +129,6 @@ func (g *Gatherer) Gather(ctx context.Context) (membership.Inputs, error) {
 		view.Hosts = append(view.Hosts, g.host(r, marks[r.host.Name], now))
 	}
 	slices.SortFunc(view.Hosts, func(a, b membership.Host) int { return strings.Compare(a.Name, b.Name) })
-	for i := range view.Members {
-		m := &view.Members[i]
-		m.Since = g.sinceWhen("member/"+m.ID, m.Responding, now)
-	}
 	in := membership.Inputs{Version: membership.InputsVersion, Now: now.UTC(), Policy: g.policy(hosts, view), View: view, Previous: g.previous}
 	in.Readings = g.readings(in, hosts)
 	return in, nil
@@ -215,7 +211,7 @@ func newest(s []fitness.Sample, n int) []fitness.Sample {
 
 func (g *Gatherer) host(p pulled, mark membership.Mark, now time.Time) membership.Host {
 	h := membership.Host{Name: p.host.Name, Address: p.host.Address, Mark: mark, Reachable: p.err == nil}
-	h.Since = g.sinceWhen("host/"+h.Name, h.Reachable, now)
+	h.Since = g.sinceWhen(h.Name, h.Reachable, now)
 	if p.err != nil {
 		h.Error = p.err.Error()
 	}
@@ -225,11 +221,11 @@ func (g *Gatherer) host(p pulled, mark membership.Mark, now time.Time) membershi
 	return h
 }
 
-func (g *Gatherer) sinceWhen(what string, ok bool, now time.Time) time.Time {
-	s, known := g.seen[what]
+func (g *Gatherer) sinceWhen(host string, ok bool, now time.Time) time.Time {
+	s, known := g.seen[host]
 	if !known || s.ok != ok {
 		s = since{ok, now.UTC()}
-		g.seen[what] = s
+		g.seen[host] = s
 	}
 	return s.at
 }

@@ -1,0 +1,130 @@
+// Suffrage moves etcd votes between hosts by measured health.
+//
+// This package is the wiring and nothing else: one file per subcommand, which
+// reads the settings, makes the parts and ties them together.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// Exit codes. docs/commands.md has them.
+const (
+	exitOK     = 0
+	exitFailed = 1 // it could not be done; the error says why
+	exitUsage  = 2 // the command line or a file that a person wrote is wrong
+)
+
+// run is main without the process: tests call it.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	root := newRoot()
+	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return exitOK
+	}
+	var quiet *exitError
+	if errors.As(err, &quiet) && quiet.err == nil {
+		return quiet.code
+	}
+	fmt.Fprintln(stderr, "suffrage:", err)
+	if errors.As(err, &quiet) {
+		return quiet.code
+	}
+	return exitFailed
+}
+
+// exitError ends the process with a code; without an error it says nothing more.
+type exitError struct {
+	code int
+	err  error
+}
+
+func (e *exitError) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("exit code %d", e.code)
+	}
+	return e.err.Error()
+}
+
+func (e *exitError) Unwrap() error { return e.err }
+
+// usage marks an error as the caller's: exit code 2.
+func usage(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &exitError{exitUsage, err}
+}
+
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "suffrage",
+		Short: "Moves etcd votes between hosts by measured health",
+		Long: `Suffrage measures every host of a small fleet (round trips, fsync, commit,
+memory) and says which of them should hold etcd's votes, and why. It runs in
+dry-run: it reports what it would do and changes nothing.
+
+Start here:
+  suffrage observe --endpoints https://10.0.0.1:2379 …   look at any etcd
+  suffrage demo                                          a fleet on this machine
+  suffrage status                                        your fleet in one screen`,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Version:       version(),
+	}
+	root.PersistentFlags().StringP("output", "o", "text", `form of the answer: "text" or "json"`)
+	root.PersistentFlags().String("config", defaultConfig, "the settings file of this host")
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return usage(fmt.Errorf("%w; see: %s --help", err, c.CommandPath()))
+	})
+	root.PersistentPreRunE = func(c *cobra.Command, _ []string) error {
+		if o, _ := c.Flags().GetString("output"); o != "text" && o != "json" {
+			return usage(fmt.Errorf("--output %q: allowed are text and json", o))
+		}
+		return nil
+	}
+	root.AddGroup(&cobra.Group{ID: "look", Title: "Look:"}, &cobra.Group{ID: "say", Title: "Say what you want:"}, &cobra.Group{ID: "run", Title: "Run on a host:"})
+	add := func(group string, cmds ...*cobra.Command) {
+		for _, c := range cmds {
+			c.GroupID = group
+			root.AddCommand(c)
+		}
+	}
+	add("look", newStatusCmd(), newExplainCmd(), newPlanCmd(), newObserveCmd(), newDemoCmd(), newDecideCmd(), newReplayCmd())
+	add("say", newHostCmd(), newClusterCmd())
+	add("run", newAgentCmd(), newControllerCmd(), newMemberCmd(), newIdentityCmd(), newConfigCmd())
+	return root
+}
+
+// version is the module's, or the commit that it was built from.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	v := info.Main.Version
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" && len(s.Value) >= 12 {
+			v += " " + s.Value[:12]
+		}
+	}
+	return v
+}

@@ -1,0 +1,200 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"suffrage/agent"
+	"suffrage/config"
+	"suffrage/fitness"
+	"suffrage/identity"
+	"suffrage/member"
+	"suffrage/membership"
+	"suffrage/membership/etcd"
+)
+
+const defaultConfig = "/etc/suffrage/suffrage.yaml"
+
+// Settings are the one file of a host. Each section belongs to the package that
+// uses it; agent, member and controller read the same file.
+type Settings struct {
+	// Host is the name of this host in the roster.
+	Host string `yaml:"host"`
+	// Dir holds host.key, roster.yaml, ca.crt and etcd.crt.
+	Dir string `yaml:"dir"`
+	// Data is where everything is written.
+	Data       string             `yaml:"data"`
+	Agent      agent.Config       `yaml:"agent"`
+	Member     member.Config      `yaml:"member"`
+	Etcd       etcd.Config        `yaml:"etcd"`
+	Controller ControllerSettings `yaml:"controller"`
+}
+
+// ControllerSettings are the controller's and the owner's policy.
+type ControllerSettings struct {
+	// Mode is dry-run: it reports and changes nothing. There is no other yet.
+	Mode string `yaml:"mode"`
+	// Metrics is where /metrics, /livez, /readyz and /decision are served.
+	Metrics string `yaml:"metrics"`
+	// Round is the time between two rounds; between one sample period and ten.
+	Round fitness.Duration `yaml:"round"`
+	// HostTimeout bounds the pull of one agent. Too low and a slow host seems
+	// away; too high and one that is away delays the round.
+	HostTimeout fitness.Duration `yaml:"host_timeout"`
+	// SessionTTL is how long leadership outlives its holder. It must outlast two
+	// worst elections (etcd's request timeout is 5 s + 2·E), or every election
+	// in etcd unseats the controller too.
+	SessionTTL fitness.Duration `yaml:"session_ttl"`
+	// Target is the number of voters: odd, 3 to 9.
+	Target int `yaml:"target"`
+	// Maximum is the highest number of members at any time: above target, since
+	// a swap passes through target+1.
+	Maximum int `yaml:"maximum"`
+	// StallTime is how long a learner may make no progress (K3s: 5 minutes). The
+	// cooldown after any membership change is this plus one window.
+	StallTime fitness.Duration `yaml:"stall_time"`
+	// Records is where the inputs of changed decisions are kept, at most 200
+	// files and 256 MiB. Default: decisions under data.
+	Records string         `yaml:"records"`
+	Limits  fitness.Limits `yaml:"limits"`
+}
+
+// DefaultSettings are what a file without keys means.
+func DefaultSettings() Settings {
+	return Settings{
+		Dir:    filepath.Dir(defaultConfig),
+		Data:   "/var/lib/suffrage",
+		Agent:  agent.DefaultConfig(),
+		Member: member.DefaultConfig(),
+		Etcd:   etcd.DefaultConfig(),
+		Controller: ControllerSettings{
+			Mode:        "dry-run",
+			Metrics:     "127.0.0.1:7402",
+			Round:       fitness.Duration(3 * time.Second),
+			HostTimeout: fitness.Duration(2 * time.Second),
+			SessionTTL:  fitness.Duration(15 * time.Second),
+			Target:      3,
+			Maximum:     5,
+			StallTime:   fitness.Duration(5 * time.Minute),
+			Limits:      fitness.DefaultLimits(),
+		},
+	}
+}
+
+// Validate gives every problem with its key.
+func (s Settings) Validate() error {
+	var errs []error
+	if s.Host == "" {
+		errs = append(errs, config.Problem{Key: "host", Found: "nothing", Allowed: "this host's name in the roster"})
+	}
+	for _, p := range []struct{ key, path string }{{"dir", s.Dir}, {"data", s.Data}} {
+		if !filepath.IsAbs(p.path) {
+			errs = append(errs, config.Problem{Key: p.key, Found: strconv.Quote(p.path), Allowed: "an absolute path"})
+		}
+	}
+	return errors.Join(append(errs,
+		config.Under("agent", s.Agent.Validate()),
+		config.Under("controller", s.Controller.validate(s.Agent.Period, s.Member.ElectionTimeout)))...)
+}
+
+// validate checks the timing inequalities, each message naming both settings.
+func (c ControllerSettings) validate(period, election fitness.Duration) error {
+	var errs []error
+	bad := func(key, found, allowed string) {
+		errs = append(errs, config.Problem{Key: key, Found: found, Allowed: allowed})
+	}
+	if c.Mode != "dry-run" {
+		bad("mode", strconv.Quote(c.Mode), "dry-run: this version only reports, it cannot act")
+	}
+	if c.Target < 3 || c.Target > 9 || c.Target%2 == 0 {
+		bad("target", strconv.Itoa(c.Target), "3, 5, 7 or 9: an even number of voters tolerates no more failures than one fewer")
+	}
+	if c.Maximum <= c.Target {
+		bad("maximum", strconv.Itoa(c.Maximum), fmt.Sprintf("more than controller.target (%d), since a swap passes through target+1", c.Target))
+	}
+	if c.Maximum > fitness.MaxVoters {
+		bad("maximum", strconv.Itoa(c.Maximum), fmt.Sprintf("at most %d", fitness.MaxVoters))
+	}
+	if r := c.Round; r < period || r > 20*period || r.Std() < 50*time.Millisecond {
+		bad("round", r.String(), fmt.Sprintf("between agent.period (%s) and 20 of them, at least 50ms", period))
+	}
+	if c.HostTimeout.Std() < 100*time.Millisecond || c.HostTimeout.Std() > time.Minute {
+		bad("host_timeout", c.HostTimeout.String(), "100ms to 1m")
+	}
+	if least := 5*time.Second + 2*election.Std(); c.SessionTTL.Std() < least {
+		bad("session_ttl", c.SessionTTL.String(), fmt.Sprintf("at least %s: etcd's request timeout, 5 s + 2 × member.election_timeout (%s)", least, election))
+	}
+	if c.StallTime <= 0 {
+		bad("stall_time", c.StallTime.String(), "more than 0; K3s uses 5m")
+	}
+	l := c.Limits
+	for _, d := range []struct {
+		key string
+		d   fitness.Duration
+	}{{"limits.election_timeout", l.ElectionTimeout}, {"limits.wal_fsync", l.WALFsync}, {"limits.backend_commit", l.BackendCommit}} {
+		if d.d.Std() < time.Millisecond || d.d.Std() > time.Minute {
+			bad(d.key, d.d.String(), "1ms to 1m")
+		}
+	}
+	if l.StorageQuota < 0 {
+		bad("limits.storage_quota", strconv.FormatInt(l.StorageQuota, 10), "0 or more, in bytes")
+	}
+	if l.MemoryUsedMax <= 0 || l.MemoryUsedMax > 1 {
+		bad("limits.memory_used_max", strconv.FormatFloat(l.MemoryUsedMax, 'g', -1, 64), "a share above 0, up to 1")
+	}
+	return errors.Join(errs...)
+}
+
+// policy is what of the settings Decide looks at.
+func (s Settings) policy() membership.Policy {
+	c := s.Controller
+	return membership.Policy{Mode: c.Mode, Target: c.Target, Maximum: c.Maximum, Period: s.Agent.Period, StallTime: c.StallTime, Limits: c.Limits}
+}
+
+// Files under dir, the same on every host.
+func (s Settings) keyFile() string    { return filepath.Join(s.Dir, "host.key") }
+func (s Settings) rosterFile() string { return filepath.Join(s.Dir, "roster.yaml") }
+
+// records is where the inputs of changed decisions are kept.
+func (s Settings) records() string {
+	if s.Controller.Records != "" {
+		return s.Controller.Records
+	}
+	return filepath.Join(s.Data, "decisions")
+}
+
+// loadSettings reads the file that --config names.
+func loadSettings(c *cobra.Command) (Settings, error) {
+	path, _ := c.Flags().GetString("config")
+	s := DefaultSettings()
+	if err := config.Load(path, &s); err != nil {
+		return s, usage(err)
+	}
+	return s, nil
+}
+
+// loadHost reads what every networked command needs: the settings, this host's
+// key and the roster that this host is in.
+func loadHost(c *cobra.Command) (Settings, *identity.Key, *identity.Roster, error) {
+	s, err := loadSettings(c)
+	if err != nil {
+		return s, nil, nil, err
+	}
+	key, err := identity.LoadKey(s.keyFile())
+	if err != nil {
+		return s, nil, nil, err
+	}
+	roster, err := identity.LoadRoster(s.rosterFile())
+	if err != nil {
+		return s, nil, nil, usage(err)
+	}
+	if _, ok := roster.ByName(s.Host); !ok {
+		return s, nil, nil, usage(fmt.Errorf("%s: host %q is not in %s; add it there: suffrage identity show prints its entry", c.Flag("config").Value, s.Host, s.rosterFile()))
+	}
+	return s, key, roster, nil
+}
