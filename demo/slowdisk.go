@@ -14,6 +14,7 @@ import (
 // SlowDisk holds the fsyncs and fdatasyncs of one process back. The calls
 // themselves are real and reach the real disk, after the delay.
 type SlowDisk struct {
+	host     string // whose disk it is, for the story
 	delay    atomic.Int64
 	listener *os.File
 }

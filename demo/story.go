@@ -1,0 +1,289 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"suffrage/fitness"
+	"suffrage/membership"
+)
+
+const (
+	// poll is how often the controllers are asked.
+	poll = 200 * time.Millisecond
+	// startLimit bounds the time until etcd takes the owner's marks.
+	startLimit = 90 * time.Second
+	// restarts is how often a controller may end and be started again. One that
+	// loses its leadership ends by design, and systemd would start it again.
+	restarts = 20
+)
+
+// story is one run: the fleet and what has been told of it so far.
+type story struct {
+	o          Options
+	fleet      *Fleet
+	delays     *Delays
+	tell       *narrator
+	supervisor *Supervisor
+
+	disks     []*SlowDisk
+	serving   errgroup.Group // the disks
+	restarted int
+	decision  membership.Decision
+	told      map[string]fitness.Status
+}
+
+// play starts everything and follows the decisions to the end.
+func (s *story) play(ctx context.Context) (membership.Decision, error) {
+	f := s.fleet
+	s.tell.say("five hosts on %s to %s; files and logs in %s", f.Hosts[0].Mesh, f.Hosts[hostCount-1].Mesh, f.Dir)
+	for _, n := range s.o.Notes {
+		s.tell.say("%s", n)
+	}
+	if s.o.Until == UntilSteady {
+		s.slowDown()
+	}
+	if err := s.start(ctx); err != nil {
+		return s.decision, err
+	}
+	return s.follow(ctx)
+}
+
+// start starts agents and members, marks the hosts, then starts the controllers.
+func (s *story) start(ctx context.Context) error {
+	for _, h := range s.fleet.Hosts {
+		if err := s.process(ctx, h, "agent"); err != nil {
+			return err
+		}
+		if h.Voter {
+			if err := s.process(ctx, h, "member", "--bootstrap"); err != nil {
+				return err
+			}
+		}
+	}
+	s.tell.say("started 5 agents and, on h1 h2 h3, etcd members; waiting for etcd")
+	if err := s.mark(ctx); err != nil {
+		return err
+	}
+	s.tell.say("etcd answers; marked as eligible, as the owner would: h1 h2 h3 h4 h5")
+	for _, h := range s.fleet.Hosts {
+		if h.Controller {
+			if err := s.process(ctx, h, "controller"); err != nil {
+				return err
+			}
+		}
+	}
+	s.tell.say("started controllers on h1 and h2: one leads, one stands by; a window is %d samples, %v", fitness.WindowSize, s.o.window())
+	return nil
+}
+
+// process starts `suffrage verb` on a host, behind SlowExec where its disk is
+// to be slow.
+func (s *story) process(ctx context.Context, h Host, verb string, more ...string) error {
+	p := Process{Name: h.Name + " " + verb, Log: h.Path(verb + ".log")}
+	p.Args = append([]string{s.o.Program, verb, "--config", h.Path(ConfigFile)}, more...)
+	if _, slow := s.o.SlowDisk[h.Name]; !slow || verb == "controller" {
+		_, err := s.supervisor.Start(ctx, p)
+		return err
+	}
+	ours, its, err := slowPair()
+	if err != nil {
+		return err
+	}
+	p.Args = append(slices.Clone(s.o.SlowExec), p.Args...)
+	p.Files = []*os.File{its}
+	_, err = s.supervisor.Start(ctx, p)
+	its.Close()
+	if err != nil {
+		ours.Close()
+		return err
+	}
+	disk, err := AcceptSlowDisk(ours)
+	if err != nil {
+		return fmt.Errorf("%w; %s:\n%s", err, p.Log, logTail(p.Log))
+	}
+	if s.o.Until == UntilSteady {
+		disk.Set(s.o.SlowDisk[h.Name])
+	}
+	s.disks = append(s.disks, disk)
+	disk.host = h.Name
+	s.serving.Go(disk.Run)
+	return nil
+}
+
+// mark sets the owner's marks as soon as etcd takes them.
+func (s *story) mark(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, startLimit, fmt.Errorf("etcd did not take the owner's marks within %v", startLimit))
+	defer cancel()
+	for {
+		err := s.o.Mark(ctx, s.fleet)
+		if err == nil {
+			return nil
+		}
+		select {
+		case c := <-s.supervisor.Died():
+			return c.Exit()
+		case <-ctx.Done():
+			if ctx.Err() == context.Canceled {
+				return ctx.Err()
+			}
+			return fmt.Errorf("demo: %w: %w; the end of %s:\n%s", context.Cause(ctx), err,
+				s.fleet.Hosts[0].Path("member.log"), logTail(s.fleet.Hosts[0].Path("member.log")))
+		case <-time.After(poll):
+		}
+	}
+}
+
+// follow tells each change of the decision until the one that ends the demo.
+func (s *story) follow(ctx context.Context) (membership.Decision, error) {
+	ask := newDecisions(s.fleet)
+	defer ask.close()
+	tick := time.NewTicker(poll)
+	defer tick.Stop()
+	patience := time.Now().Add(30*time.Second + 6*s.o.window())
+	slowed := s.o.Until == UntilSteady
+	var h held
+	for {
+		select {
+		case <-ctx.Done():
+			return s.decision, ctx.Err()
+		case c := <-s.supervisor.Died():
+			if err := s.lost(ctx, c); err != nil {
+				return s.decision, err
+			}
+			continue
+		case <-tick.C:
+		}
+		d, err := ask.latest(ctx)
+		if err != nil {
+			s.tell.status("waiting for the controller's first round")
+			continue
+		}
+		lasted := h.see(d, time.Now())
+		s.show(d)
+		switch {
+		case !slowed && (allFit(d) || time.Now().After(patience)):
+			slowed = true
+			s.fitNow(d)
+			s.slowDown()
+			h = held{} // what held before does not count
+		case s.ends(d, slowed) && lasted >= s.o.window():
+			return d, nil
+		}
+	}
+}
+
+// ends reports whether a decision is what the demo waits for.
+func (s *story) ends(d membership.Decision, slowed bool) bool {
+	switch s.o.Until {
+	case UntilDecision:
+		return slowed && counts(d)
+	case UntilSteady:
+		return d.Kind == membership.Steady
+	}
+	return false
+}
+
+// show tells what changed: verdicts first, then the decision.
+func (s *story) show(d membership.Decision) {
+	if s.told == nil {
+		s.told = map[string]fitness.Status{}
+	}
+	var changed []string
+	for _, v := range d.Verdicts {
+		if was, ok := s.told[v.Host]; ok && was != v.Status {
+			changed = append(changed, fmt.Sprintf("%s is %s", v.Host, v))
+		}
+		s.told[v.Host] = v.Status
+	}
+	for _, c := range changed {
+		s.tell.say("  %s", c)
+	}
+	if d.Key() != s.decision.Key() {
+		s.tell.say("%s", line(d))
+	}
+	s.decision = d
+	s.tell.status(progress(d))
+}
+
+// fitNow tells that the fleet is well, or what keeps it from being.
+func (s *story) fitNow(d membership.Decision) {
+	if allFit(d) {
+		s.tell.say("all fit:")
+	} else {
+		s.tell.say("not every host has become fit; going on all the same:")
+	}
+	s.tell.block(table(s.fleet, d))
+	if s.o.Hints != nil && s.o.Until == UntilStopped {
+		s.tell.block(s.o.Hints(s.fleet))
+	}
+}
+
+// slowDown makes the hosts slow that are to be.
+func (s *story) slowDown() {
+	for _, name := range slices.Sorted(maps.Keys(s.o.Slow)) {
+		h, err := s.fleet.Host(name)
+		if err != nil {
+			continue // Validate has refused it
+		}
+		s.delays.Set(h.Mesh, s.o.Slow[name])
+		s.tell.say("now %s is slow: %v more on each of its round trips, for the agents' pings and for etcd", name, s.o.Slow[name])
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.o.SlowDisk)) {
+		for _, d := range s.disks {
+			if d.host == name {
+				d.Set(s.o.SlowDisk[name])
+			}
+		}
+		s.tell.say("now the disk of %s is slow: %v more on each fsync of its member and its agent", name, s.o.SlowDisk[name])
+	}
+}
+
+// lost handles a process that ended by itself. A controller is started again,
+// as systemd would. Anything else ends a run that waits for a decision, since
+// it would be about that; with a person watching it is part of the show.
+func (s *story) lost(ctx context.Context, c *Child) error {
+	host, verb, _ := strings.Cut(c.Name, " ")
+	if verb == "controller" && s.restarted < restarts {
+		s.restarted++
+		s.tell.say("the controller on %s ended and is started again (its log: %s)", host, c.Log)
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(time.Second):
+		}
+		_, err := s.supervisor.Start(ctx, c.Process)
+		return err
+	}
+	if s.o.Until != UntilStopped || verb == "controller" {
+		return c.Exit()
+	}
+	s.tell.say("%v", c.Exit())
+	s.tell.say("to start it again: %s", strings.Join(c.Args, " "))
+	return nil
+}
+
+// last is the last decision in one line.
+func (s *story) last() string {
+	if s.decision.At.IsZero() {
+		return "none"
+	}
+	return line(s.decision)
+}
+
+// closeDisks ends the slow disks; their processes have ended before.
+func (s *story) closeDisks() error {
+	var errs []error
+	for _, d := range s.disks {
+		errs = append(errs, d.Close())
+	}
+	return errors.Join(append(errs, s.serving.Wait())...)
+}
