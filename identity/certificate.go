@@ -44,7 +44,7 @@ func (p CertificateProblem) Error() string {
 // CheckCertificate compares an etcd certificate with what the roster says of its host, at the time
 // now. It checks the issuer only where authority is not nil. The result is empty where all is well.
 func CheckCertificate(cert *x509.Certificate, host RosterHost, authority *x509.Certificate, now time.Time) []CertificateProblem {
-	renew := fmt.Sprintf("on %s: suffrage identity request; then sign it, install host.crt and restart the member", host.Name)
+	renew := fmt.Sprintf("on %s: suffrage identity request; then sign it, install it as host.crt (etcd reads it anew by itself)", host.Name)
 	var out []CertificateProblem
 	add := func(code, detail string) {
 		out = append(out, CertificateProblem{Code: code, Host: host.Name, Detail: detail, Lift: renew})

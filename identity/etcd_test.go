@@ -10,8 +10,6 @@ import (
 	"time"
 
 	"go.etcd.io/etcd/client/pkg/v3/transport"
-
-	"suffrage/identity"
 )
 
 // etcd's own code must take our keys and certificates, for serving and for dialling, with the client
