@@ -84,7 +84,7 @@ the roster of every host. Refuses where a key already exists.`,
 				return err
 			}
 			fmt.Fprintf(cmd.ErrOrStderr(), "made %s; it never leaves this host. Put this under \"hosts:\" in the roster of every host:\n", f.path("host.key"))
-			if jsonWanted(cmd) {
+			if wantsJSON(cmd) {
 				return printJSON(cmd.OutOrStdout(), shownIdentity{Key: f.path("host.key"), Fingerprint: key.Fingerprint(), Host: &host, Entry: host.Entry()})
 			}
 			fmt.Fprint(cmd.OutOrStdout(), host.Entry())
@@ -142,7 +142,7 @@ func newIdentityShowCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if jsonWanted(cmd) {
+			if wantsJSON(cmd) {
 				return printJSON(cmd.OutOrStdout(), shown)
 			}
 			out := cmd.OutOrStdout()
@@ -189,10 +189,4 @@ func (f *hostFiles) show(notes io.Writer) (shownIdentity, error) {
 		shown.Certificate = &shownCertificate{f.path("host.crt"), cert.Subject.CommonName, cert.NotBefore.UTC(), cert.NotAfter.UTC()}
 	}
 	return shown, nil
-}
-
-// jsonWanted reads the root command's -o; without a root (in tests) the answer is text.
-func jsonWanted(cmd *cobra.Command) bool {
-	output, err := cmd.Flags().GetString("output")
-	return err == nil && output == "json"
 }

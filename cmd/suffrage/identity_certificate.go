@@ -37,7 +37,7 @@ to every host), and prints the certificate's path. Refuses where ca.crt exists.`
 			}
 			path := filepath.Join(dir, "ca.crt")
 			fmt.Fprintf(cmd.ErrOrStderr(), "made the authority; copy %s to every host, keep %s here and a copy of it offline\n", path, filepath.Join(dir, "ca.key"))
-			if jsonWanted(cmd) {
+			if wantsJSON(cmd) {
 				return printJSON(cmd.OutOrStdout(), map[string]any{
 					"certificate_file": path, "key": filepath.Join(dir, "ca.key"), "not_after": a.Certificate().NotAfter.UTC(),
 				})
@@ -75,7 +75,7 @@ roster has it. Carry it to the authority's machine and sign it there.`,
 			if err != nil {
 				return err
 			}
-			if jsonWanted(cmd) {
+			if wantsJSON(cmd) {
 				return printJSON(cmd.OutOrStdout(), map[string]any{"host": host.Name, "address": host.Address, "fingerprint": host.Fingerprint, "request": string(csr)})
 			}
 			_, err = cmd.OutOrStdout().Write(csr)
@@ -139,7 +139,7 @@ CSR is a file, or - for standard input.`,
 				return err
 			}
 			fmt.Fprintf(cmd.ErrOrStderr(), "signed for host %s, good until %s; install it there as host.crt\n", cert.Subject.CommonName, cert.NotAfter.UTC().Format(time.RFC3339))
-			if jsonWanted(cmd) {
+			if wantsJSON(cmd) {
 				return printJSON(cmd.OutOrStdout(), map[string]any{"host": cert.Subject.CommonName, "not_after": cert.NotAfter.UTC(), "certificate": string(signed)})
 			}
 			_, err = cmd.OutOrStdout().Write(signed)
@@ -193,7 +193,7 @@ nears its end (certificate-expiring, 30 days) is reported without failing.`,
 			if err != nil {
 				return err
 			}
-			if jsonWanted(cmd) {
+			if wantsJSON(cmd) {
 				err = printJSON(cmd.OutOrStdout(), result)
 			} else {
 				_, err = io.WriteString(cmd.OutOrStdout(), result.String())

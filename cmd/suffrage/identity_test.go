@@ -15,7 +15,7 @@ import (
 	"suffrage/identity"
 )
 
-// suffrage runs one identity command as main would.
+// runIdentity runs one identity command as main would.
 func runIdentity(t *testing.T, stdin string, args ...string) (stdout, stderr string, err error) {
 	t.Helper()
 	root := &cobra.Command{Use: "suffrage", SilenceErrors: true, SilenceUsage: true}
@@ -30,7 +30,7 @@ func runIdentity(t *testing.T, stdin string, args ...string) (stdout, stderr str
 	return out.String(), notes.String(), err
 }
 
-func must(t *testing.T, stdin string, args ...string) string {
+func mustIdentity(t *testing.T, stdin string, args ...string) string {
 	t.Helper()
 	out, notes, err := runIdentity(t, stdin, args...)
 	if err != nil {
@@ -44,21 +44,21 @@ func TestIdentityFromKeyToCertificate(t *testing.T) {
 	tmp := t.TempDir()
 	h1, h2, ca := filepath.Join(tmp, "h1"), filepath.Join(tmp, "h2"), filepath.Join(tmp, "ca")
 	roster := filepath.Join(tmp, "roster.yaml")
-	entries := must(t, "", "init", "--dir", h1, "--host", "h1", "--address", "100.64.0.1") +
-		must(t, "", "init", "--dir", h2, "--host", "h2", "--address", "fd7a::2", "--port", "7500")
+	entries := mustIdentity(t, "", "init", "--dir", h1, "--host", "h1", "--address", "100.64.0.1") +
+		mustIdentity(t, "", "init", "--dir", h2, "--host", "h2", "--address", "fd7a::2", "--port", "7500")
 	if err := os.WriteFile(roster, []byte("hosts:\n"+entries), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := identity.LoadRoster(roster); err != nil {
 		t.Fatalf("the printed entries make no roster: %v", err)
 	}
-	must(t, "", "ca", "init", "--dir", ca)
-	csr := must(t, "", "request", "--dir", h2, "--roster", roster)
-	crt := must(t, csr, "sign", "-", "--dir", ca, "--roster", roster)
+	mustIdentity(t, "", "ca", "init", "--dir", ca)
+	csr := mustIdentity(t, "", "request", "--dir", h2, "--roster", roster)
+	crt := mustIdentity(t, csr, "sign", "-", "--dir", ca, "--roster", roster)
 	if err := os.WriteFile(filepath.Join(h2, "host.crt"), []byte(crt), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	out := must(t, "", "check", "--dir", h2, "--roster", roster)
+	out := mustIdentity(t, "", "check", "--dir", h2, "--roster", roster)
 	if !strings.HasPrefix(out, "ok: ") || !strings.Contains(out, "not checked: who signed it") {
 		t.Errorf("check: %s", out)
 	}
@@ -70,7 +70,7 @@ func TestIdentityFromKeyToCertificate(t *testing.T) {
 			NotAfter string `json:"not_after"`
 		}
 	}
-	if err := json.Unmarshal([]byte(must(t, "", "show", "--dir", h2, "--roster", roster, "-o", "json")), &shown); err != nil {
+	if err := json.Unmarshal([]byte(mustIdentity(t, "", "show", "--dir", h2, "--roster", roster, "-o", "json")), &shown); err != nil {
 		t.Fatal(err)
 	}
 	if shown.Host.Name != "h2" || shown.Host.Address != "fd7a::2" || !strings.Contains(entries, shown.Entry) ||
@@ -93,7 +93,7 @@ func TestIdentityFromKeyToCertificate(t *testing.T) {
 
 func TestIdentityRefuses(t *testing.T) {
 	dir := t.TempDir()
-	must(t, "", "init", "--dir", dir, "--host", "h1", "--address", "100.64.0.1")
+	mustIdentity(t, "", "init", "--dir", dir, "--host", "h1", "--address", "100.64.0.1")
 	key, err := os.ReadFile(filepath.Join(dir, "host.key"))
 	if err != nil {
 		t.Fatal(err)
