@@ -151,7 +151,7 @@ func TestKeyShowsNoSecret(t *testing.T) {
 	seed := block.Bytes[len(block.Bytes)-32:]
 	var log bytes.Buffer
 	slog.New(slog.NewJSONHandler(&log, nil)).Info("x", "key", k, "value", *k)
-	js, _ := json.Marshal(k)
+	js, _ := json.Marshal(struct{ Key *identity.Key }{k})
 	shown := log.String() + string(js) + fmt.Sprintf("%v %+v %#v %s %x %d %q %v", k, k, k, k, k, k, k, struct{ K *identity.Key }{k}) + fmt.Sprint(*k)
 	for _, secret := range []string{fmt.Sprintf("%x", seed[:8]), strings.Trim(fmt.Sprint(seed[:8]), "[]"), string(data[40:60])} {
 		if strings.Contains(shown, secret) {
