@@ -2,13 +2,17 @@ package demo
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"strconv"
 	"syscall"
 	"testing"
 	"time"
+
+	"suffrage/membership"
 )
 
 // The test binary plays the processes of the demo too: TestMain takes the role
@@ -42,6 +46,8 @@ func TestMain(m *testing.M) {
 			args = append([]string{os.Args[0]}, args[1:]...)
 		}
 		fail(SlowExec(args))
+	case "host":
+		playHost(args)
 	case "fsync":
 		fsyncAndPrint(args)
 	}
@@ -79,6 +85,8 @@ func superviseAndPrint(args []string) {
 	fmt.Println(c.PID)
 	time.Sleep(time.Hour)
 }
+
+func writeDecision(w io.Writer, d membership.Decision) { json.NewEncoder(w).Encode(d) }
 
 // fsyncAndPrint syncs a file as often as asked and prints each time in
 // microseconds.

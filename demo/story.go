@@ -149,7 +149,8 @@ func (s *story) follow(ctx context.Context) (membership.Decision, error) {
 	tick := time.NewTicker(poll)
 	defer tick.Stop()
 	patience := time.Now().Add(30*time.Second + 6*s.o.window())
-	slowed := s.o.Until == UntilSteady
+	nothing := len(s.o.Slow)+len(s.o.SlowDisk) == 0
+	slowed := s.o.Until == UntilSteady // nobody waits for "all fit" then
 	var h held
 	for {
 		select {
@@ -175,7 +176,7 @@ func (s *story) follow(ctx context.Context) (membership.Decision, error) {
 			s.fitNow(d)
 			s.slowDown()
 			h = held{} // what held before does not count
-		case s.ends(d, slowed) && lasted >= s.o.window():
+		case s.ends(d, slowed || nothing) && lasted >= s.o.window():
 			return d, nil
 		}
 	}
