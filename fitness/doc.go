@@ -9,7 +9,7 @@
 //
 //	Sample   one measurement of one signal; it may be lost or failed
 //	Series   the samples of one signal (of one pair, where the signal is a
-//	         pair's), oldest first: at most three windows
+//	         pair's), oldest first: at most four windows
 //	Window   the newest 100 samples that count
 //	Reading  a series judged against its limits: the figure, the band it lies
 //	         in, and for how many evaluations in a row it has lain there

@@ -71,9 +71,9 @@ func (c Context) staleAfter() time.Duration { return max(3*c.Period, time.Second
 // evaluation of the window that it completes. These do not count:
 //
 //   - a sample up to NotBefore;
-//   - a sample from the future, which a clock that was set back leaves behind;
 //   - a sample taken while the observer ran late by more than the limit;
-//   - everything from before a silence, since nobody saw it hold meanwhile.
+//   - everything from before a silence, since nobody saw it hold meanwhile, and
+//     from before a clock was set, since nobody knows how long ago it was.
 //
 // The order of the samples, and samples given twice, make no difference; of
 // more than SeriesSize samples only the newest are read.

@@ -14,7 +14,6 @@ type replay struct {
 	limit  Limit
 	bounds []Bound
 	after  int64 // samples up to here are left out
-	future int64 // and so are samples past here
 	stale  int64 // the longest time without any sample that is no silence
 	window int64 // the longest time without a sample that counts
 	now    int64
@@ -45,7 +44,6 @@ func newReplay(s Series, c Context) replay {
 		bound:  -1,
 		used:   -1,
 	}
-	p.future = p.now + stale
 	if !c.NotBefore.IsZero() {
 		p.after = c.NotBefore.UnixMicro()
 	}
@@ -57,12 +55,7 @@ func newReplay(s Series, c Context) replay {
 
 // newest gives the newest SeriesSize samples, oldest first and each once.
 func newest(samples []Sample) []Sample {
-	samples = inOrder(samples, func(a, b *Sample) int {
-		if a.At != b.At {
-			return cmp.Compare(a.At, b.At)
-		}
-		return cmp.Compare(a.Seq, b.Seq)
-	})
+	samples = inOrder(samples, func(a, b *Sample) int { return cmp.Compare(a.Seq, b.Seq) })
 	return samples[max(0, len(samples)-SeriesSize):]
 }
 
@@ -81,13 +74,13 @@ func inOrder[T any](list []T, compare func(a, b *T) int) []T {
 
 // take lets one sample in and evaluates the window that it completes.
 func (p *replay) take(m Sample) {
-	if m.At <= p.after || m.At > p.future {
+	if m.At <= p.after {
 		return
 	}
 	// A measurement that took longer than three periods is no silence: it is
 	// the slowest disks that would never be judged if it were.
 	began := m.At - p.signal.took(m).Microseconds()
-	if p.seen != 0 && began-p.seen > p.stale {
+	if p.seen != 0 && (began-p.seen > p.stale || p.seen-m.At > p.stale) {
 		p.forget()
 	}
 	p.seen = m.At
@@ -98,8 +91,9 @@ func (p *replay) take(m Sample) {
 		p.forget()
 	}
 	p.last = m.At
-	p.w.Add(p.signal.number(m))
-	if m.State == Lost {
+	v := p.signal.number(m)
+	p.w.Add(v)
+	if m.State == Lost && !math.IsNaN(v) {
 		p.lostNow++
 	} else {
 		p.lostNow = 0
@@ -107,10 +101,10 @@ func (p *replay) take(m Sample) {
 	p.evaluate()
 }
 
-// forget drops what was gathered before a silence.
+// forget drops what was gathered before a silence, or before a clock was set.
 func (p *replay) forget() {
 	p.w = Window{}
-	p.lostNow = 0
+	p.lostNow, p.bound, p.used = 0, -1, -1
 	if p.band != Unknown {
 		p.band, p.held, p.by, p.since = Unknown, 0, "", p.last
 	}
@@ -176,7 +170,7 @@ func (p *replay) reading(s Series, c Context) Reading {
 	if p.last != 0 {
 		r.Newest = time.UnixMicro(p.last).UTC()
 	}
-	if p.band != Unknown && p.now-p.last > p.stale {
+	if p.band != Unknown && p.old(p.last) {
 		p.band, p.since = Unknown, p.last
 	}
 	if p.band == Unknown {
@@ -189,16 +183,22 @@ func (p *replay) reading(s Series, c Context) Reading {
 	return r
 }
 
+// old reports whether a time is too long ago to judge by, or as far in the
+// future, where only a clock that was set can have put it.
+func (p *replay) old(at int64) bool { return p.now-at > p.stale || at-p.now > p.stale }
+
 // note says why the band is unknown.
 func (p *replay) note(s Series, c Context) string {
 	switch {
 	case s.Error != "" && !p.w.Full():
 		return ProbeFails + s.Error
-	case p.now-p.last > p.stale && p.now-p.seen <= p.stale:
+	case p.old(p.last) && !p.old(p.seen):
 		return "the agent on " + c.Host + " runs late, what it measures meanwhile weighs nothing"
 	case p.last == 0:
 		return "no sample counts yet"
-	case p.now-p.last > p.stale:
+	case p.last-p.now > p.stale:
+		return "the clock of " + c.Host + " was set: its newest sample is in the future"
+	case p.old(p.last):
 		return fmt.Sprintf("newest sample is older than %s", c.staleAfter())
 	case p.w.Failed() > 0:
 		return fmt.Sprintf("%d of the last %d samples failed, the window must hold none", p.w.Failed(), p.w.Count()+p.w.Failed())

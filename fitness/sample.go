@@ -12,10 +12,12 @@ const (
 	// Whole is the number of evaluations in a row, one per sample, that "for a
 	// whole window" means; the package comment says why it is two windows.
 	Whole = 2 * WindowSize
-	// SeriesSize is the number of samples that a series keeps: enough to decide
-	// Whole from the series alone, so that a reader that has just started sees
-	// what one that never stopped sees.
-	SeriesSize = 3 * WindowSize
+	// SeriesSize is the number of samples that a series keeps. Three windows
+	// decide Whole from the series alone, so that a reader that has just started
+	// sees what one that never stopped sees; the fourth makes up for samples
+	// that weigh nothing. Without it, two late samples in three windows would
+	// keep a busy host from ever being judged whole.
+	SeriesSize = 4 * WindowSize
 )
 
 // State tells a measured sample from one that has no number.
@@ -34,7 +36,9 @@ const (
 // Sample is one measurement. JSON names are short because a report carries
 // thousands of them.
 type Sample struct {
-	// Seq grows by one for each sample that the agent takes, over all series.
+	// Seq grows by one for each sample that the agent takes, over all series. It
+	// is the order of a series, since clocks can be set back; when an agent
+	// starts anew, and with it its numbers, so do its series.
 	Seq uint64 `json:"n"`
 	// At is when the sample was complete, in microseconds since 1970, by the
 	// clock of whoever holds the series.
@@ -95,7 +99,7 @@ type Series struct {
 	Signal Signal `json:"signal"`
 	// Peer is the other host, where the signal is a pair's.
 	Peer string `json:"peer,omitempty"`
-	// Samples are oldest first, at most SeriesSize.
+	// Samples are oldest first, at most SeriesSize, all of one instance of the agent.
 	Samples []Sample `json:"samples"`
 	// Bounds are oldest first; only disk signals of a voter have any.
 	Bounds []Bound `json:"bounds,omitempty"`
