@@ -91,3 +91,10 @@ func ago(t, now time.Time) string {
 	}
 	return t.Local().Format("2 Jan 2006")
 }
+
+// printLine writes one value on one line, for streams of them.
+func printLine(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
+}

@@ -46,9 +46,9 @@ type ControllerSettings struct {
 	// HostTimeout bounds the pull of one agent. Too low and a slow host seems
 	// away; too high and one that is away delays the round.
 	HostTimeout fitness.Duration `yaml:"host_timeout"`
-	// SessionTTL is how long leadership outlives its holder. It must outlast two
-	// worst elections (etcd's request timeout is 5 s + 2·E), or every election
-	// in etcd unseats the controller too.
+	// SessionTTL is how long leadership outlives its holder, in whole seconds. It
+	// must outlast two worst elections of etcd, or each of them unseats the
+	// controller too.
 	SessionTTL fitness.Duration `yaml:"session_ttl"`
 	// Target is the number of voters: odd, 3 to 9.
 	Target int `yaml:"target"`
@@ -77,7 +77,7 @@ func DefaultSettings() Settings {
 			Metrics:     "127.0.0.1:7402",
 			Round:       fitness.Duration(3 * time.Second),
 			HostTimeout: fitness.Duration(2 * time.Second),
-			SessionTTL:  fitness.Duration(15 * time.Second),
+			SessionTTL:  fitness.Duration(etcd.DefaultTTL),
 			Target:      3,
 			Maximum:     5,
 			StallTime:   fitness.Duration(5 * time.Minute),
@@ -126,8 +126,8 @@ func (c ControllerSettings) validate(period, election fitness.Duration) error {
 	if c.HostTimeout.Std() < 100*time.Millisecond || c.HostTimeout.Std() > time.Minute {
 		bad("host_timeout", c.HostTimeout.String(), "100ms to 1m")
 	}
-	if least := 5*time.Second + 2*election.Std(); c.SessionTTL.Std() < least {
-		bad("session_ttl", c.SessionTTL.String(), fmt.Sprintf("at least %s: etcd's request timeout, 5 s + 2 × member.election_timeout (%s)", least, election))
+	if least := etcd.MinTTL(election.Std()); c.SessionTTL.Std() < max(least, time.Second) {
+		bad("session_ttl", c.SessionTTL.String(), fmt.Sprintf("at least %s: four times member.election_timeout (%s)", max(least, time.Second), election))
 	}
 	if c.StallTime <= 0 {
 		bad("stall_time", c.StallTime.String(), "more than 0; K3s uses 5m")

@@ -31,6 +31,10 @@ type Book interface {
 	// Membership fills the recorded cluster ID and the times of the last change
 	// into the view, and writes down what is new if it may.
 	Membership(ctx context.Context, v *membership.View) error
+	// Previous is the decision that was last written down, nil when none was.
+	Previous(ctx context.Context) (*membership.Previous, error)
+	// Remember writes a changed decision's ages down, if it may.
+	Remember(ctx context.Context, p membership.Previous) error
 }
 
 // Roster is one host as configured.
@@ -121,6 +125,10 @@ func (g *Gatherer) Gather(ctx context.Context) (membership.Inputs, error) {
 		}
 		g.forget(view)
 	}
+	if g.previous == nil && view.Error == "" {
+		// A missing age is no reason to decide nothing: it begins anew.
+		g.previous, _ = g.Book.Previous(ctx)
+	}
 	for _, t := range g.told {
 		t.fresh = false
 	}
@@ -134,8 +142,16 @@ func (g *Gatherer) Gather(ctx context.Context) (membership.Inputs, error) {
 	return in, nil
 }
 
-// Remember gives the next Inputs the ages of this decision.
-func (g *Gatherer) Remember(d membership.Decision) { g.previous = d.Remember() }
+// Remember gives the next Inputs the ages of this decision, and the book those
+// of one that changed.
+func (g *Gatherer) Remember(ctx context.Context, d membership.Decision) error {
+	changed := g.previous == nil || g.previous.Key != d.Key()
+	g.previous = d.Remember()
+	if !changed {
+		return nil
+	}
+	return g.Book.Remember(ctx, *g.previous)
+}
 
 // forget drops all series when the voters are not those of the round before:
 // what was measured under another membership does not count.

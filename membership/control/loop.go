@@ -54,7 +54,9 @@ func (l *Loop) Run(ctx context.Context) error {
 			return fmt.Errorf("control: round ended: %w", err)
 		}
 		d := membership.Decide(in)
-		l.Gatherer.Remember(d)
+		if err := l.Gatherer.Remember(ctx, d); err != nil && ctx.Err() == nil {
+			l.Log.Warn("ages of the decision not written down", "err", err)
+		}
 		took := time.Since(began)
 		l.last.Store(&State{in, d, took})
 		l.Metrics.count(d, took)

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"suffrage/membership"
+	"suffrage/membership/etcd"
+)
+
+// book keeps marks, the recorded membership and the ages of the decision in
+// etcd. Only a leader writes.
+type book struct {
+	kv      clientv3.KV
+	leader  *etcd.Leadership // nil: read only
+	timeout time.Duration    // of one call
+}
+
+func (b book) Marks(ctx context.Context) (map[string]membership.Mark, error) {
+	ctx, cancel := context.WithTimeout(ctx, b.timeout)
+	defer cancel()
+	return etcd.Marks(ctx, b.kv)
+}
+
+func (b book) Membership(ctx context.Context, v *membership.View) error {
+	ctx, cancel := context.WithTimeout(ctx, b.timeout)
+	defer cancel()
+	old, err := etcd.LoadRecord(ctx, b.kv)
+	if err != nil {
+		return err
+	}
+	var voters []string
+	for _, m := range v.Voters() {
+		voters = append(voters, m.ID)
+	}
+	next, changed := etcd.Next(old, v.ClusterID, voters, v.At)
+	v.RecordedClusterID, v.MembershipSince, v.MembershipChanged = next.ClusterID, next.Since, next.Changed
+	if b.leader == nil {
+		if old.ClusterID == "" {
+			// No controller has ever written one: nobody saw a change.
+			v.MembershipSince = time.Time{}
+		}
+		return nil
+	}
+	if !changed {
+		return nil
+	}
+	return etcd.SaveRecord(ctx, b.kv, *b.leader, next)
+}
+
+func (b book) Previous(ctx context.Context) (*membership.Previous, error) {
+	ctx, cancel := context.WithTimeout(ctx, b.timeout)
+	defer cancel()
+	return etcd.LoadPrevious(ctx, b.kv)
+}
+
+func (b book) Remember(ctx context.Context, p membership.Previous) error {
+	if b.leader == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, b.timeout)
+	defer cancel()
+	return etcd.SavePrevious(ctx, b.kv, *b.leader, p)
+}

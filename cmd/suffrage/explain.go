@@ -1,0 +1,161 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"suffrage/fitness"
+	"suffrage/membership"
+)
+
+// Explanation is what `suffrage explain HOST -o json` prints.
+type Explanation struct {
+	At       time.Time         `json:"at"`
+	Host     membership.Host   `json:"host"`
+	Role     string            `json:"role"`
+	Verdict  fitness.Verdict   `json:"verdict"`
+	Readings []fitness.Reading `json:"readings"`
+}
+
+func newExplainCmd() *cobra.Command {
+	return &cobra.Command{
+		Use:   "explain HOST",
+		Short: "Every signal of one host: figure, limit, headroom, since when",
+		Long: `Shows every signal that the host is judged by, with its figure, its limit, how
+much room is left and since when it has been so; whether the probe or etcd's own
+histogram decided; and the facts that rank it. It changes nothing.`,
+		Example:           "  suffrage explain h3\n  suffrage explain h3 -o json",
+		Args:              exactly("HOST"),
+		ValidArgsFunction: completeHosts,
+		RunE: func(c *cobra.Command, args []string) error {
+			return looking(c, func(f *fleet, l look) error {
+				if err := f.known(args[0]); err != nil {
+					return err
+				}
+				e := explain(l, args[0])
+				if wantsJSON(c) {
+					return printJSON(c.OutOrStdout(), e)
+				}
+				e.print(c.OutOrStdout())
+				return nil
+			})
+		},
+	}
+}
+
+func explain(l look, host string) Explanation {
+	e := Explanation{At: l.in.Now, Role: role(l.in.View, host), Readings: []fitness.Reading{}}
+	e.Host, _ = l.in.View.HostNamed(host)
+	for _, v := range l.d.Verdicts {
+		if v.Host == host {
+			e.Verdict = v
+		}
+	}
+	for _, r := range l.in.Readings {
+		if r.Host == host {
+			e.Readings = append(e.Readings, r)
+		}
+	}
+	return e
+}
+
+func (e Explanation) print(w io.Writer) {
+	fmt.Fprintf(w, "%s (%s, %s): %s", e.Host.Name, e.Role, e.Host.Mark.Word(), e.Verdict.Status)
+	if !e.Verdict.Since.IsZero() {
+		fmt.Fprintf(w, " since %s", ago(e.Verdict.Since, e.At))
+	}
+	fmt.Fprintln(w)
+	if !e.Host.Reachable {
+		fmt.Fprintln(w, wrap("its agent does not answer: "+e.Host.Error, "  "))
+	}
+	if len(e.Readings) > 0 {
+		fmt.Fprintln(w)
+		rows := [][]string{{"SIGNAL", "PEER", "FIGURE", "LIMIT", "HEADROOM", "STATE", "FOR", "SINCE"}}
+		for _, r := range e.Readings {
+			rows = append(rows, e.row(r))
+		}
+		table(w, rows)
+		fmt.Fprintf(w, "\nFOR: evaluations in a row, %d is \"for a whole window\"\n", fitness.Whole)
+	}
+	for _, r := range e.Readings {
+		if r.Note != "" {
+			fmt.Fprintln(w, wrap(fmt.Sprintf("%s %s: %s", r.Signal, r.Peer, r.Note), "  "))
+		}
+		if b := r.Histogram; b != nil {
+			said := "cannot say, so the probe decides"
+			if r.DecidedBy == "histogram" {
+				said = "decides"
+			}
+			fmt.Fprintln(w, wrap(fmt.Sprintf("%s: etcd's own histogram has p99 between %s and %s over %d; it %s", r.Signal, b.Lo.Text("s"), hi(b.Hi), b.N, said), "  "))
+		}
+	}
+	e.facts(w)
+}
+
+func hi(f fitness.Figure) string {
+	if f == fitness.Inf {
+		return "its last bucket"
+	}
+	return f.Text("s")
+}
+
+func (e Explanation) row(r fitness.Reading) []string {
+	u := r.Signal.Unit()
+	figure, room := "-", "-"
+	limit := r.Limit.Candidate
+	if e.Role != "standby" {
+		limit = r.Limit.Voter
+	}
+	if r.Count == fitness.WindowSize {
+		figure = r.Figure.Text(u)
+		left := limit - r.Figure
+		if r.Signal == fitness.Memory {
+			left = -left
+		}
+		if left >= 0 {
+			room = left.Text(u)
+		} else {
+			room = "none"
+		}
+	}
+	peer := r.Peer
+	if peer == "" {
+		peer = "-"
+	}
+	return []string{string(r.Signal), peer, figure, limit.Text(u), room, r.Band.String(), strconv.Itoa(r.Held), ago(r.Since, e.At)}
+}
+
+func (e Explanation) facts(w io.Writer) {
+	f := e.Host.Facts
+	fmt.Fprintf(w, "\nlink      %s %s %s\n", f.Link.Class, f.Link.Device, f.Link.Note)
+	for _, p := range f.Paths {
+		fmt.Fprintf(w, "path      to %s %s via %s\n", p.Peer, p.Kind, p.Via)
+	}
+	if f.OverlayNote != "" {
+		fmt.Fprintln(w, "overlay   "+f.OverlayNote)
+	}
+	if f.Disk != "" {
+		fmt.Fprintf(w, "disk      %s, %s free\n", f.Disk, fitness.Figure(f.DiskFree).Text("B"))
+	}
+	if f.Zone != "" {
+		fmt.Fprintln(w, "zone      "+f.Zone)
+	}
+	fmt.Fprintf(w, "memory    %s in all\nsoftware  %s\n", fitness.Figure(f.MemoryTotal).Text("B"), e.Host.Software)
+	for _, p := range f.Probes {
+		if !p.OK {
+			fmt.Fprintln(w, wrap(fmt.Sprintf("probe %s fails: %s", p.Name, p.Error), "  "))
+		}
+	}
+	for _, s := range []struct {
+		name string
+		say  *membership.Say
+	}{{"eligible", e.Host.Mark.Eligible}, {"pinned", e.Host.Mark.Pinned}} {
+		if s.say != nil {
+			fmt.Fprintf(w, "mark      %s=%t by %s, %s %s\n", s.name, s.say.Value, s.say.By, ago(s.say.At, e.At), s.say.Reason)
+		}
+	}
+}

@@ -1,0 +1,163 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"suffrage/agent"
+	"suffrage/config"
+	"suffrage/identity"
+	"suffrage/membership"
+	"suffrage/membership/control"
+	"suffrage/membership/etcd"
+)
+
+// fleet is what a command needs to look at the whole fleet from this host.
+type fleet struct {
+	Settings
+	roster *identity.Roster
+	client *clientv3.Client
+	agents *agent.Client
+}
+
+// openFleet reads the settings of this host and makes the clients. Nothing is
+// connected yet; close it when done.
+func openFleet(c *cobra.Command) (*fleet, error) {
+	s, key, roster, err := loadHost(c)
+	if err != nil {
+		return nil, err
+	}
+	if err := config.Under("etcd", s.Etcd.Validate()); err != nil {
+		return nil, usage(fmt.Errorf("%s: %w", c.Flag("config").Value, err))
+	}
+	client, err := s.Etcd.Client()
+	if err != nil {
+		return nil, err
+	}
+	agents := agent.NewClient(key, func() *identity.Roster { return roster })
+	return &fleet{Settings: s, roster: roster, client: client, agents: agents}, nil
+}
+
+func (f *fleet) close() error {
+	f.agents.Close()
+	return f.client.Close()
+}
+
+// callTimeout bounds one read or write of marks and records. A write forwarded
+// to a leader that froze waits for etcd's own request timeout (5 s + 2·E);
+// longer than that nothing is to be expected.
+func (f *fleet) callTimeout() time.Duration {
+	return 5*time.Second + 2*f.Member.ElectionTimeout.Std()
+}
+
+func (f *fleet) book(l *etcd.Leadership) book {
+	return book{kv: f.client, leader: l, timeout: f.callTimeout()}
+}
+
+// gatherer looks at the fleet; with l it may also write down what it sees.
+func (f *fleet) gatherer(l *etcd.Leadership) *control.Gatherer {
+	return &control.Gatherer{
+		Agents: f.agents,
+		Cluster: cluster{etcd.NewObserver(f.Etcd, etcd.Options{
+			HostOf: f.hostOf,
+			// A command that only looks must not even append to etcd's log.
+			ReadOnly: l == nil,
+		})},
+		Book:        f.book(l),
+		Hosts:       f.hosts,
+		Policy:      f.policy(),
+		HostTimeout: f.Controller.HostTimeout.Std(),
+	}
+}
+
+func (f *fleet) hosts() []control.Roster {
+	var out []control.Roster
+	for _, h := range f.roster.Hosts() {
+		out = append(out, control.Roster{Name: h.Name, Address: h.Address.String()})
+	}
+	return out
+}
+
+func (f *fleet) hostOf(address string) string {
+	for _, h := range f.roster.Hosts() {
+		if h.Address.String() == address {
+			return h.Name
+		}
+	}
+	return ""
+}
+
+// known refuses a host that is not in the roster, before anything is changed.
+func (f *fleet) known(host string) error {
+	if _, ok := f.roster.ByName(host); ok {
+		return nil
+	}
+	names := ""
+	for i, h := range f.roster.Hosts() {
+		if i > 0 {
+			names += ", "
+		}
+		names += h.Name
+	}
+	return usage(fmt.Errorf("host %q is not in %s; it has: %s", host, f.rosterFile(), names))
+}
+
+// cluster makes an Observer fill Views.
+type cluster struct{ o *etcd.Observer }
+
+func (c cluster) Observe(ctx context.Context) (v membership.View) {
+	c.o.Observe(ctx).Fill(&v)
+	return v
+}
+
+// look is one look at the fleet and what is decided from it.
+type look struct {
+	in membership.Inputs
+	d  membership.Decision
+	// leader is the controller that leads; leaderNote says why it is not known.
+	leader     *etcd.Leadership
+	leaderNote string
+}
+
+func (f *fleet) look(ctx context.Context) (look, error) {
+	g := f.gatherer(nil)
+	in, err := g.Gather(ctx)
+	if err != nil {
+		return look{}, err
+	}
+	l := look{in: in, d: membership.Decide(in)}
+	if in.View.Error != "" {
+		l.leaderNote = "not known without etcd"
+		return l, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, f.callTimeout())
+	defer cancel()
+	switch leader, err := etcd.Leader(ctx, f.client); {
+	case err == nil:
+		l.leader = &leader
+	case errors.Is(err, etcd.ErrNoLeader):
+		l.leaderNote = "none leads"
+	default:
+		l.leaderNote = err.Error()
+	}
+	return l, nil
+}
+
+// looking opens the fleet, looks once and hands both on.
+func looking(c *cobra.Command, use func(*fleet, look) error) error {
+	f, err := openFleet(c)
+	if err != nil {
+		return err
+	}
+	defer f.close()
+	l, err := f.look(c.Context())
+	if err != nil {
+		return err
+	}
+	return use(f, l)
+}

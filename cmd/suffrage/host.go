@@ -1,0 +1,169 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"os/user"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"suffrage/membership"
+	"suffrage/membership/etcd"
+)
+
+func newHostCmd() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "host",
+		Short: "Say which hosts may hold a vote, and which may never lose it",
+		Long: `Marks are kept in etcd with who set them, when and why. They move nothing by
+themselves:
+  eligible    may be given a vote, and may lose it
+  ineligible  may not be given one; if it votes, it may be moved
+  pinned      may never lose its vote automatically
+A voter that was never marked is unmanaged: reported, never moved.`,
+	}
+	c.AddCommand(newHostListCmd(),
+		newMarkCmd("eligible", "Allow the host a vote", func(m *membership.Mark, s membership.Say) { s.Value = true; m.Eligible = &s }),
+		newMarkCmd("ineligible", "Do not allow the host a vote", func(m *membership.Mark, s membership.Say) { m.Eligible = &s }),
+		newMarkCmd("pin", "Never take the host's vote automatically", func(m *membership.Mark, s membership.Say) { s.Value = true; m.Pinned = &s }),
+		newMarkCmd("unpin", "Allow the host's vote to be taken", func(m *membership.Mark, s membership.Say) { m.Pinned = &s }))
+	return c
+}
+
+// HostMark is one row of `suffrage host list -o json`.
+type HostMark struct {
+	Host    string          `json:"host"`
+	Address string          `json:"address"`
+	Mark    membership.Mark `json:"mark"`
+	// Word is pinned, eligible, ineligible or unmanaged.
+	Word string `json:"word"`
+}
+
+func newHostListCmd() *cobra.Command {
+	return &cobra.Command{
+		Use:     "list",
+		Short:   "All hosts of the roster with their marks",
+		Example: "  suffrage host list",
+		Args:    cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			f, err := openFleet(c)
+			if err != nil {
+				return err
+			}
+			defer f.close()
+			ctx, cancel := context.WithTimeout(c.Context(), f.callTimeout())
+			defer cancel()
+			marks, err := etcd.Marks(ctx, f.client)
+			if err != nil {
+				return f.unreachable(err)
+			}
+			out := []HostMark{}
+			rows := [][]string{{"HOST", "ADDRESS", "MARK", "BY", "WHEN", "REASON"}}
+			for _, h := range f.roster.Hosts() {
+				m := marks[h.Name]
+				out = append(out, HostMark{h.Name, h.Address.String(), m, m.Word()})
+				s := membership.Say{By: "-"}
+				if m.IsPinned() {
+					s = *m.Pinned
+				} else if m.Eligible != nil {
+					s = *m.Eligible
+				}
+				when := "-"
+				if !s.At.IsZero() {
+					when = ago(s.At, time.Now())
+				}
+				rows = append(rows, []string{h.Name, h.Address.String(), m.Word(), s.By, when, s.Reason})
+			}
+			if wantsJSON(c) {
+				return printJSON(c.OutOrStdout(), out)
+			}
+			table(c.OutOrStdout(), rows)
+			return nil
+		},
+	}
+}
+
+func newMarkCmd(verb, short string, set func(*membership.Mark, membership.Say)) *cobra.Command {
+	c := &cobra.Command{
+		Use:               verb + " HOST",
+		Short:             short,
+		Example:           fmt.Sprintf("  suffrage host %s h4 --reason \"new SSD\"", verb),
+		Args:              exactly("HOST"),
+		ValidArgsFunction: completeHosts,
+		RunE: func(c *cobra.Command, args []string) error {
+			f, err := openFleet(c)
+			if err != nil {
+				return err
+			}
+			defer f.close()
+			if err := f.known(args[0]); err != nil {
+				return err
+			}
+			reason, _ := c.Flags().GetString("reason")
+			by, _ := c.Flags().GetString("by")
+			say := membership.Say{By: cmp.Or(by, caller()), At: time.Now().UTC().Truncate(time.Second), Reason: reason}
+			ctx, cancel := context.WithTimeout(c.Context(), f.callTimeout())
+			defer cancel()
+			mark, err := etcd.UpdateMark(ctx, f.client, args[0], func(m membership.Mark) (membership.Mark, error) {
+				set(&m, say)
+				return m, nil
+			})
+			if err != nil {
+				return f.unreachable(err)
+			}
+			if wantsJSON(c) {
+				h, _ := f.roster.ByName(args[0])
+				return printJSON(c.OutOrStdout(), HostMark{h.Name, h.Address.String(), mark, mark.Word()})
+			}
+			fmt.Fprintf(c.OutOrStdout(), "%s is %s, said by %s\n", args[0], mark.Word(), say.By)
+			return nil
+		},
+	}
+	c.Flags().String("reason", "", "why, for whoever reads it later")
+	c.Flags().String("by", "", "who says so (default: you, at this machine)")
+	return c
+}
+
+// unreachable says which etcd did not do it, and where to look.
+func (f *fleet) unreachable(err error) error {
+	what, next := etcd.Explain(err, f.Etcd.Endpoints[0])
+	return fmt.Errorf("%s; %s", what, next)
+}
+
+// caller is the person behind sudo where there is one.
+func caller() string {
+	name := os.Getenv("SUDO_USER")
+	if name == "" {
+		if u, err := user.Current(); err == nil {
+			name = u.Username
+		}
+	}
+	host, _ := os.Hostname()
+	return name + "@" + host
+}
+
+// exactly takes the arguments that are named, no more and no fewer.
+func exactly(names ...string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) == len(names) {
+			return nil
+		}
+		return usage(fmt.Errorf("%s takes %d argument(s), %v; got %d", c.CommandPath(), len(names), names, len(args)))
+	}
+}
+
+// completeHosts completes host names from the roster of this host.
+func completeHosts(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	_, _, roster, err := loadHost(c)
+	if err != nil || len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var names []string
+	for _, h := range roster.Hosts() {
+		names = append(names, h.Name)
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}

@@ -1,0 +1,159 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"suffrage/fitness"
+	"suffrage/membership"
+	"suffrage/membership/etcd"
+)
+
+// Status is what `suffrage status -o json` prints.
+type Status struct {
+	At time.Time `json:"at"`
+	// Host is where it was looked from.
+	Host      string       `json:"host"`
+	ClusterID string       `json:"cluster_id"`
+	Mode      string       `json:"mode"`
+	Voters    int          `json:"voters"`
+	Target    int          `json:"target"`
+	Leader    string       `json:"leader"`
+	FitVoters int          `json:"fit_voters"`
+	Tolerance int          `json:"tolerance"`
+	Hosts     []HostStatus `json:"hosts"`
+	// Controller is the one that leads, null when none does.
+	Controller     *etcd.Leadership    `json:"controller"`
+	ControllerNote string              `json:"controller_note,omitempty"`
+	Decision       membership.Decision `json:"decision"`
+}
+
+// HostStatus is one host of Status.
+type HostStatus struct {
+	Host    string          `json:"host"`
+	Role    string          `json:"role"` // leader, voter, learner or standby
+	Mark    membership.Mark `json:"mark"`
+	Agent   bool            `json:"agent"` // it answered
+	Error   string          `json:"error,omitempty"`
+	Verdict fitness.Verdict `json:"verdict"`
+}
+
+func newStatusCmd() *cobra.Command {
+	return &cobra.Command{
+		Use:   "status",
+		Short: "The fleet in one screen: voters, tolerance, verdicts, decision",
+		Long: `Shows the voters and the etcd leader, how many more of them can be lost
+(counted on fit ones), the verdict on every host, what would be done now and
+what holds it back. It looks at etcd and the agents itself, so it works from any
+host with a client certificate while the controller is down. It changes nothing.`,
+		Example: "  suffrage status\n  suffrage status -o json | jq .decision.kind",
+		Args:    cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			return looking(c, func(f *fleet, l look) error {
+				s := f.status(l)
+				if wantsJSON(c) {
+					return printJSON(c.OutOrStdout(), s)
+				}
+				s.print(c.OutOrStdout())
+				return nil
+			})
+		},
+	}
+}
+
+func (f *fleet) status(l look) Status {
+	v := l.in.View
+	s := Status{At: l.in.Now, Host: f.Host, ClusterID: v.ClusterID, Mode: l.d.Mode, Voters: l.d.Voters, Target: l.in.Policy.Target,
+		FitVoters: l.d.FitVoters, Tolerance: l.d.Tolerance, Controller: l.leader, ControllerNote: l.leaderNote, Decision: l.d}
+	verdicts := map[string]fitness.Verdict{}
+	for _, d := range l.d.Verdicts {
+		verdicts[d.Host] = d
+	}
+	for _, h := range v.Hosts {
+		hs := HostStatus{Host: h.Name, Role: role(v, h.Name), Mark: h.Mark, Agent: h.Reachable, Error: h.Error, Verdict: verdicts[h.Name]}
+		if hs.Role == "leader" {
+			s.Leader = h.Name
+		}
+		s.Hosts = append(s.Hosts, hs)
+	}
+	order := []string{"leader", "voter", "learner", "standby"}
+	slices.SortStableFunc(s.Hosts, func(a, b HostStatus) int {
+		return cmp.Compare(min(slices.Index(order, a.Role), 1), min(slices.Index(order, b.Role), 1))
+	})
+	return s
+}
+
+func role(v membership.View, host string) string {
+	leader := v.Leader()
+	for _, m := range v.Members {
+		switch {
+		case m.Host != host:
+			continue
+		case m.Learner:
+			return "learner"
+		case m.ID == leader:
+			return "leader"
+		}
+		return "voter"
+	}
+	return "standby"
+}
+
+func (s Status) print(w io.Writer) {
+	now := s.At
+	headline(w, s.Decision, now)
+	leader := cmp.Or(s.Leader, "not known")
+	fmt.Fprintf(w, "\n%d voters of %d, %d fit, can lose %d more; etcd leader: %s\n", s.Voters, s.Target, s.FitVoters, s.Tolerance, leader)
+	switch {
+	case s.Controller != nil:
+		fmt.Fprintf(w, "controller: %s leads since %s; mode %s\n", s.Controller.Host, ago(s.Controller.Since, now), s.Mode)
+	default:
+		fmt.Fprintf(w, "controller: %s; this is what it would say\n", s.ControllerNote)
+	}
+	fmt.Fprintln(w)
+	rows := [][]string{{"HOST", "ROLE", "MARK", "VERDICT", "SINCE"}}
+	for _, h := range s.Hosts {
+		since := "-"
+		if !h.Verdict.Since.IsZero() {
+			since = ago(h.Verdict.Since, now)
+		}
+		rows = append(rows, []string{h.Host, h.Role, h.Mark.Word(), string(h.Verdict.Status), since})
+	}
+	table(w, rows)
+	for _, h := range s.Hosts {
+		switch {
+		case !h.Agent:
+			fmt.Fprintf(w, "\n%s: agent does not answer\n%s\n", h.Host, wrap(h.Error, "  "))
+		case len(h.Verdict.Reasons) > 0:
+			fmt.Fprintf(w, "\n%s:\n%s\n", h.Host, wrap(h.Verdict.String(), "  "))
+		}
+	}
+	for _, t := range s.Decision.Warnings {
+		fmt.Fprintf(w, "\nwarning: %s\n", t)
+	}
+}
+
+// headline is the decision, and what holds it back, first.
+func headline(w io.Writer, d membership.Decision, now time.Time) {
+	switch d.Kind {
+	case membership.Steady:
+		fmt.Fprintf(w, "steady since %s: nothing needs doing\n", ago(d.Since, now))
+	case membership.Planned:
+		fmt.Fprintf(w, "would %s (since %s), because\n%s\n", d.Plan, ago(d.Since, now), wrap(d.Plan.Why, "  "))
+	default:
+		fmt.Fprintf(w, "nothing would be done (since %s):\n", ago(d.Since, now))
+	}
+	printRefusals(w, d, now)
+}
+
+func printRefusals(w io.Writer, d membership.Decision, now time.Time) {
+	for _, r := range d.Refusals {
+		fmt.Fprintln(w, wrap(fmt.Sprintf("%s [%s, since %s]", r, r.Kind, ago(r.Since, now)), "  "))
+		fmt.Fprintln(w, wrap("→ "+r.Next, "    "))
+	}
+}
