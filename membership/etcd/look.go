@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
 	"suffrage/membership"
 )
@@ -16,6 +17,7 @@ import (
 type look struct {
 	member    membership.Member
 	url       string
+	alarms    []membership.Alarm
 	downgrade *pb.DowngradeInfo
 	trouble   *Trouble
 }
@@ -55,7 +57,16 @@ func (o *Observer) look(ctx context.Context, t *tls.Config, m *pb.Member, extra 
 	if err := l.opine(ctx, c); err != nil {
 		return l.failed(err)
 	}
-	if err := o.check(ctx, c); err != nil {
+	err = o.check(ctx, c)
+	if errors.Is(err, rpctypes.ErrNoSpace) {
+		// It answered: what is wrong is the cluster's, and has a name of its own.
+		// Reads tell whether a quorum stands behind it.
+		l.alarms = append(l.alarms, membership.Alarm{Member: l.member.ID, Kind: pb.AlarmType_NOSPACE.String()})
+		t := trouble(l.label(), c.Endpoint, err)
+		l.trouble = &t
+		err = readCheck(ctx, c)
+	}
+	if err != nil {
 		return l.failed(err)
 	}
 	l.member.Responding = true
@@ -104,7 +115,11 @@ func (l *look) status(s *pb.StatusResponse) {
 	m.RaftTerm, m.RaftIndex, m.AppliedIndex = s.RaftTerm, s.RaftIndex, s.RaftAppliedIndex
 	m.Version, m.DBSize, m.DBInUse, m.Quota = s.Version, s.DbSize, s.DbSizeInUse, s.DbSizeQuota
 	for _, e := range s.Errors {
-		m.StatusErrors = append(m.StatusErrors, strings.Join(strings.Fields(e), " "))
+		if a, ok := alarmIn(e); ok {
+			l.alarms = append(l.alarms, a)
+		} else {
+			m.StatusErrors = append(m.StatusErrors, e)
+		}
 	}
 	l.downgrade = s.DowngradeInfo // 3.6 and later
 }
@@ -124,10 +139,16 @@ func (l *look) opine(ctx context.Context, c *Conn) error {
 
 func (o *Observer) check(ctx context.Context, c *Conn) error {
 	if o.readOnly {
-		_, err := c.kv().Range(ctx, &pb.RangeRequest{Key: []byte(checkKey), CountOnly: true})
-		return c.fail("read through a quorum", err)
+		return readCheck(ctx, c)
 	}
 	return writeCheck(ctx, c)
+}
+
+// readCheck reads through a quorum. etcd answers it after its leader heard from
+// a majority (ReadIndex); nothing enters the log.
+func readCheck(ctx context.Context, c *Conn) error {
+	_, err := c.kv().Range(ctx, &pb.RangeRequest{Key: []byte(checkKey), CountOnly: true})
+	return c.fail("read through a quorum", err)
 }
 
 // writeCheck sends a transaction whose comparison is false by construction (no

@@ -96,22 +96,18 @@ func sortAlarms(alarms []membership.Alarm) []membership.Alarm {
 // Its spacing differs between builds of the protobuf library on purpose.
 var alarmText = regexp.MustCompile(`^(?:memberID:\s*(\d+)\s+)?alarm:\s*([A-Z]+)\s*$`)
 
-// alarmsOf reads alarms from Status. Listing them with etcd's Alarm call would
+// alarmIn reads an alarm from Status. Listing them with etcd's Alarm call would
 // append to etcd's log: it is a proposal like any write.
-func alarmsOf(errors []string) []membership.Alarm {
-	var out []membership.Alarm
-	for _, e := range errors {
-		m := alarmText.FindStringSubmatch(strings.TrimSpace(e))
-		if m == nil {
-			continue
-		}
-		id, err := strconv.ParseUint(m[1], 10, 64)
-		if m[1] != "" && err != nil {
-			continue
-		}
-		out = append(out, membership.Alarm{Member: ID(id), Kind: m[2]})
+func alarmIn(text string) (membership.Alarm, bool) {
+	m := alarmText.FindStringSubmatch(strings.TrimSpace(text))
+	if m == nil {
+		return membership.Alarm{}, false
 	}
-	return out
+	id, err := strconv.ParseUint(m[1], 10, 64)
+	if m[1] != "" && err != nil {
+		return membership.Alarm{}, false
+	}
+	return membership.Alarm{Member: ID(id), Kind: m[2]}, true
 }
 
 func listedAlarms(alarms []*pb.AlarmMember) []membership.Alarm {

@@ -81,7 +81,7 @@ func (o *Observer) Observe(ctx context.Context) Observation {
 
 func (ob *Observation) add(l look) {
 	ob.Members = append(ob.Members, l.member)
-	ob.Alarms = append(ob.Alarms, alarmsOf(l.member.StatusErrors)...)
+	ob.Alarms = append(ob.Alarms, l.alarms...)
 	if l.url != "" {
 		ob.Reached[l.member.ID] = l.url
 	}
