@@ -1,0 +1,42 @@
+# The two commands a newcomer needs: make demo, make test. Go and make are
+# enough; the race detector also wants a C compiler and is left out, loudly,
+# where there is none.
+
+BIN  := bin/suffrage
+CC   ?= cc
+RACE := $(shell command -v $(firstword $(CC)) >/dev/null 2>&1 && echo -race)
+
+.PHONY: demo test build lint bench fuzz cover clean
+
+build:
+	go build -o $(BIN) ./cmd/suffrage
+
+# A fleet of five hosts on this machine: one voter is made slow, and the report
+# changes from "all fit" to "would swap". Ctrl-C ends everything.
+demo: build
+	$(BIN) demo --slow h3=150ms
+
+test:
+	@test -n "$(RACE)" || echo "NOTE: no C compiler ($(CC)), so the race detector is off" >&2
+	go test $(RACE) -timeout 10m ./...
+
+lint:
+	@out=$$(gofmt -l $$(git ls-files '*.go')); test -z "$$out" || { echo "not formatted: $$out"; exit 1; }
+	go vet ./...
+	go tool staticcheck ./...
+
+# Figures for docs/performance.md.
+bench:
+	go test -run '^$$' -bench . -benchmem ./fitness ./membership ./membership/control ./agent
+
+# Each fuzz target for FUZZTIME.
+FUZZTIME ?= 10s
+fuzz:
+	@set -e; for pkg in $$(go list ./...); do \
+	  for f in $$(go test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
+	    echo "== $$pkg $$f"; go test -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) $$pkg; \
+	  done; \
+	done
+
+clean:
+	rm -rf bin
