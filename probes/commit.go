@@ -1,0 +1,112 @@
+package probes
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"go.etcd.io/bbolt"
+	bolterrors "go.etcd.io/bbolt/errors"
+)
+
+const (
+	commitKeys  = 8
+	commitValue = 512 // bytes
+)
+
+var commitBucket = []byte("probe")
+
+// Commit measures what etcd's backend meets: a small bbolt transaction on the
+// datastore's filesystem, committed. It overwrites the same few keys, so that
+// its file stays below 1 MiB.
+//
+// Not for concurrent use. A run cannot be interrupted.
+type Commit struct {
+	path  string
+	db    *bbolt.DB
+	n     uint64
+	value []byte
+}
+
+// NewCommit makes a probe that writes dir/commit.probe. As with NewWAL nothing
+// is opened before the first run.
+func NewCommit(dir string) *Commit {
+	return &Commit{path: filepath.Join(dir, "commit.probe"), value: make([]byte, commitValue)}
+}
+
+// Run commits once and returns how long the commit took. The transaction's
+// preparation is memory only, and etcd's histogram leaves it out as well.
+func (c *Commit) Run() (time.Duration, error) {
+	took, err := c.run()
+	if err != nil {
+		c.Close()
+		return 0, err
+	}
+	return took, nil
+}
+
+func (c *Commit) run() (took time.Duration, err error) {
+	if c.db == nil {
+		if err := c.open(); err != nil {
+			return 0, err
+		}
+	}
+	tx, err := c.db.Begin(true)
+	if err != nil {
+		return 0, diskError("begin a transaction in", c.path, err)
+	}
+	defer func() {
+		if rollback := tx.Rollback(); rollback != nil && !errors.Is(rollback, bolterrors.ErrTxClosed) {
+			err = errors.Join(err, diskError("roll back in", c.path, rollback))
+		}
+	}()
+	b, err := tx.CreateBucketIfNotExists(commitBucket)
+	if err != nil {
+		return 0, diskError("write", c.path, err)
+	}
+	c.n++
+	binary.BigEndian.PutUint64(c.value, c.n)
+	if err := b.Put([]byte{byte(c.n % commitKeys)}, c.value); err != nil {
+		return 0, diskError("write", c.path, err)
+	}
+	begun := time.Now()
+	if err := tx.Commit(); err != nil {
+		return 0, diskError("commit to", c.path, err)
+	}
+	return time.Since(begun), nil
+}
+
+func (c *Commit) open() error {
+	// As etcd opens its own, but for the size: a list of free pages that is not
+	// written, and a file that grows in small steps.
+	db, err := bbolt.Open(c.path, 0o600, &bbolt.Options{
+		Timeout: time.Second, NoFreelistSync: true, FreelistType: bbolt.FreelistMapType,
+	})
+	if errors.Is(err, bolterrors.ErrTimeout) {
+		return fmt.Errorf("probes: open %s: another process has it open: give each agent a directory of its own", c.path)
+	}
+	if errors.Is(err, bolterrors.ErrInvalid) || errors.Is(err, bolterrors.ErrChecksum) || errors.Is(err, bolterrors.ErrVersionMismatch) {
+		return fmt.Errorf("probes: open %s: %w: nothing in it is of value: delete it", c.path, err)
+	}
+	if err != nil {
+		return diskError("open", c.path, err)
+	}
+	db.AllocSize = 64 << 10
+	c.db = db
+	return nil
+}
+
+// Close closes the file; the next run would open it again.
+func (c *Commit) Close() error {
+	if c.db == nil {
+		return nil
+	}
+	err := c.db.Close()
+	c.db = nil
+	if err != nil {
+		return fmt.Errorf("probes: close %s: %w", c.path, err)
+	}
+	return nil
+}
