@@ -171,11 +171,13 @@ func turned(r fitness.Reading) fitness.Reading {
 	return r
 }
 
-// worse reports whether a says worse of the pair than b: over before unknown
-// before between before under; within one band, the one that has held longer in
-// violation, shorter in fitness, then the higher figure.
+// worse reports whether a says worse of the pair than b: over before between
+// before under before unknown; within one band, the one that has held longer in
+// violation, shorter in fitness, then the higher figure. One end that cannot say
+// does not silence the other: an agent that is away or has just started is a
+// refusal of its own, not one of every voter that it pings.
 func worse(a, b fitness.Reading) bool {
-	order := map[fitness.Band]int{fitness.Over: 3, fitness.Unknown: 2, fitness.Between: 1, fitness.Under: 0}
+	order := map[fitness.Band]int{fitness.Over: 3, fitness.Between: 2, fitness.Under: 1, fitness.Unknown: 0}
 	if x, y := order[a.Band], order[b.Band]; x != y {
 		return x > y
 	}
