@@ -59,9 +59,6 @@ func (s Settings) member() (member.Config, error) {
 	if m.Name == "" {
 		m.Name = s.Host
 	}
-	if m.DataDir == "" {
-		m.DataDir = filepath.Join(s.Data, "etcd")
-	}
 	for _, l := range []struct {
 		to   *string
 		port int

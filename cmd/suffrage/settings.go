@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -25,7 +27,7 @@ const defaultConfig = "/etc/suffrage/suffrage.yaml"
 type Settings struct {
 	// Host is the name of this host in the roster.
 	Host string `yaml:"host"`
-	// Dir holds host.key, roster.yaml, ca.crt and etcd.crt.
+	// Dir holds host.key, roster.yaml, ca.crt and host.crt.
 	Dir string `yaml:"dir"`
 	// Data is where everything is written.
 	Data       string             `yaml:"data"`
@@ -175,7 +177,19 @@ func loadSettings(c *cobra.Command) (Settings, error) {
 	if err := config.Load(path, &s); err != nil {
 		return s, usage(err)
 	}
+	s.fill()
 	return s, nil
+}
+
+// fill puts in place what follows from other settings.
+func (s *Settings) fill() {
+	secure := func(e string) bool { return strings.HasPrefix(e, "https:") }
+	if e := &s.Etcd; e.CA+e.Cert+e.Key == "" && slices.ContainsFunc(e.Endpoints, secure) {
+		e.CA, e.Cert, e.Key = filepath.Join(s.Dir, "ca.crt"), filepath.Join(s.Dir, "host.crt"), s.keyFile()
+	}
+	if s.Member.DataDir == "" {
+		s.Member.DataDir = filepath.Join(s.Data, "etcd")
+	}
 }
 
 // loadHost reads what every networked command needs: the settings, this host's
