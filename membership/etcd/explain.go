@@ -147,7 +147,7 @@ func explainEtcd(err error, host string) (what, next string) {
 		return "it is stopping", "look at why in its log; a removed member stops by itself"
 	case isLearnerRefusal(err):
 		return "it is a learner, and learners do not serve this", "name a voter as endpoint"
-	case is(rpctypes.ErrPermissionDenied, rpctypes.ErrUserEmpty, rpctypes.ErrInvalidAuthToken, rpctypes.ErrUserNotFound), status.Code(err) == codes.PermissionDenied, status.Code(err) == codes.Unauthenticated:
+	case isAuthRefusal(err):
 		return "etcd's authentication refuses this user", "use a client certificate whose common name is an etcd user that may read"
 	case status.Code(err) == codes.Unimplemented, strings.Contains(text, "unexpected HTTP status"), strings.Contains(text, "unexpected content-type"), strings.Contains(text, "HTTP/1"):
 		return "something answers there, but it is not etcd's client port", "check the port: client 2379, peers 2380, metrics 2381"
@@ -159,4 +159,18 @@ func explainEtcd(err error, host string) (what, next string) {
 // serve. It is never a sign of bad health (etcd-io/etcd#18801).
 func isLearnerRefusal(err error) bool {
 	return errors.Is(err, rpctypes.ErrGRPCNotSupportedForLearner) || strings.Contains(fmt.Sprint(err), "not supported for learner")
+}
+
+// isAuthRefusal knows that etcd's own authentication (users and roles) said no.
+func isAuthRefusal(err error) bool {
+	switch status.Code(err) {
+	case codes.PermissionDenied, codes.Unauthenticated:
+		return true
+	}
+	for _, e := range []error{rpctypes.ErrPermissionDenied, rpctypes.ErrUserEmpty, rpctypes.ErrInvalidAuthToken, rpctypes.ErrUserNotFound} {
+		if errors.Is(rpctypes.Error(err), e) || errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
 }
