@@ -85,12 +85,12 @@ func (o Options) run(ctx context.Context, tell *narrator) (membership.Decision, 
 	limited := ctx
 	if o.For > 0 {
 		var cancel context.CancelFunc
-		limited, cancel = context.WithTimeoutCause(ctx, o.For, fmt.Errorf("demo: nothing to end with within %v", o.For))
+		limited, cancel = context.WithTimeoutCause(ctx, o.For, fmt.Errorf("nothing to end with within %v", o.For))
 		defer cancel()
 	}
 	d, err := s.play(limited)
-	if err != nil && ctx.Err() == nil && limited.Err() != nil {
-		err = fmt.Errorf("%w; the last decision: %s", context.Cause(limited), s.last())
+	if err == context.DeadlineExceeded {
+		err = fmt.Errorf("demo: %w; the last decision: %s", context.Cause(limited), s.last())
 	}
 	if o.Until == UntilStopped || err != nil {
 		tell.say("stopping every process")

@@ -38,6 +38,7 @@ type story struct {
 	serving   errgroup.Group // the disks
 	restarted int
 	decision  membership.Decision
+	trouble   error // why there is no newer decision
 	told      map[string]fitness.Status
 }
 
@@ -164,7 +165,7 @@ func (s *story) follow(ctx context.Context) (membership.Decision, error) {
 		case <-tick.C:
 		}
 		d, err := ask.latest(ctx)
-		if err != nil {
+		if s.trouble = err; err != nil {
 			s.tell.status("waiting for the controller's first round")
 			continue
 		}
@@ -272,12 +273,16 @@ func (s *story) lost(ctx context.Context, c *Child) error {
 	return nil
 }
 
-// last is the last decision in one line.
+// last is the last decision in one line, and why there is none after it.
 func (s *story) last() string {
-	if s.decision.At.IsZero() {
-		return "none"
+	said := "none"
+	if !s.decision.At.IsZero() {
+		said = line(s.decision)
 	}
-	return line(s.decision)
+	if s.trouble != nil {
+		said += fmt.Sprintf(" (%v)", s.trouble)
+	}
+	return said
 }
 
 // closeDisks ends the slow disks; their processes have ended before.

@@ -1,0 +1,219 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"suffrage/demo"
+	"suffrage/fitness"
+	"suffrage/membership"
+	"suffrage/membership/etcd"
+)
+
+// The demo's limits. Five hosts share one disk and a few cores with whatever
+// else runs there, so the limits of etcd's guidance would mostly judge the
+// machine: measured with two cores and a Go build beside the demo, wal_fsync's
+// p99 reached 60 ms and backend_commit's 120 ms. Round trips keep etcd's.
+const (
+	demoWALFsync      = 200 * time.Millisecond
+	demoBackendCommit = 500 * time.Millisecond
+	demoQuota         = 256 << 20 // bytes, of each member's database and of memory to be left
+)
+
+func newDemoCmd() *cobra.Command {
+	o := demo.Options{}
+	var slow, slowDisk []string
+	var until string
+	c := &cobra.Command{
+		Use:   "demo",
+		Short: "Run a fleet of five hosts on this machine and watch a voter get slow",
+		Long: `Starts five agents, three etcd members and two controllers, each a process of
+its own on a loopback address of its own, without root. Once all hosts are fit
+it makes one slow and shows the dry-run decision change. Ctrl-C stops it all.
+
+Without --slow, --slow-disk and --until it does --slow h3=150ms, and goes on
+until Ctrl-C if its input is a terminal, else until the decision.
+
+--slow adds to every round trip of a host, for the agents' pings and for etcd's
+peers. --slow-disk holds back every fsync of a host's member and agent; it needs
+seccomp's user notification (Linux 5.5), no root.
+
+--until decision ends with exit code 0 when a plan, or a refusal that is not
+about unfilled windows, has held for a window, and prints it. --until steady
+does the same for "nothing needs doing"; --slow then holds from the start.`,
+		Args: cobra.NoArgs,
+	}
+	f := c.Flags()
+	f.StringArrayVar(&slow, "slow", nil, "HOST=DURATION added to the host's round trips, such as h3=150ms (repeatable)")
+	f.StringArrayVar(&slowDisk, "slow-disk", nil, "HOST=DURATION added to each fsync of the host's member and agent (repeatable)")
+	f.DurationVar(&o.Period, "period", 50*time.Millisecond, "time between two samples; a window is 100 of them")
+	f.StringVar(&until, "until", "", "end by itself at the first: decision or steady")
+	f.DurationVar(&o.For, "for", 0, "give up after this long (default with --until: 2m and 12 windows)")
+	f.StringVar(&o.Dir, "dir", "", "directory of the fleet, missing or empty, kept (default: a temporary one, removed at the end)")
+	f.BoolVar(&o.Keep, "keep", false, "keep the temporary directory")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		var err error
+		if o.Slow, err = hostDurations("slow", slow); err != nil {
+			return usage(err)
+		}
+		if o.SlowDisk, err = hostDurations("slow-disk", slowDisk); err != nil {
+			return usage(err)
+		}
+		o.Until = demo.Until(until)
+		demoDefaults(&o, term.IsTerminal(int(os.Stdin.Fd())))
+		if err := o.Validate(); err != nil {
+			return usage(err)
+		}
+		return runDemo(c, o)
+	}
+	c.AddCommand(newSlowExecCmd())
+	return c
+}
+
+// newSlowExecCmd is what the demo starts the processes of a host with a slow
+// disk through. It is of no use to people.
+func newSlowExecCmd() *cobra.Command {
+	return &cobra.Command{
+		Use:                "slow-exec",
+		Hidden:             true,
+		DisableFlagParsing: true,
+		RunE:               func(_ *cobra.Command, args []string) error { return demo.SlowExec(args) },
+	}
+}
+
+// demoDefaults fills in what nobody said.
+func demoDefaults(o *demo.Options, terminal bool) {
+	if len(o.Slow)+len(o.SlowDisk) == 0 && o.Until == demo.UntilStopped {
+		o.Slow = map[string]time.Duration{"h3": 150 * time.Millisecond}
+	}
+	if o.Until == demo.UntilStopped && !terminal {
+		o.Until = demo.UntilDecision
+	}
+	if o.Until != demo.UntilStopped && o.For == 0 {
+		o.For = 2*time.Minute + 12*fitness.WindowSize*o.Period
+	}
+}
+
+func hostDurations(flag string, args []string) (map[string]time.Duration, error) {
+	out := map[string]time.Duration{}
+	for _, a := range args {
+		host, text, ok := strings.Cut(a, "=")
+		d, err := time.ParseDuration(text)
+		if !ok || err != nil {
+			return nil, fmt.Errorf("--%s %q: want HOST=DURATION, such as h3=150ms", flag, a)
+		}
+		out[host] = d
+	}
+	return out, nil
+}
+
+func runDemo(c *cobra.Command, o demo.Options) error {
+	program, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("demo: %w", err)
+	}
+	o.Program = program
+	o.SlowExec = []string{program, "demo", "slow-exec"}
+	o.Configure = func(f *demo.Fleet, h demo.Host) (any, error) { return demoSettings(f, h, o.Period) }
+	o.Mark = markAll
+	o.Hints = demoHints
+	o.Notes = []string{fmt.Sprintf("five hosts share this machine's disk, so the demo allows wal_fsync %v (etcd's guidance: 10ms), backend_commit %v (25ms) and memory down to %d MiB",
+		demoWALFsync, demoBackendCommit, demoQuota>>20)}
+	o.Progress = c.ErrOrStderr()
+	o.Width = func() int {
+		w, _, err := term.GetSize(int(os.Stderr.Fd()))
+		if err != nil {
+			return 0
+		}
+		return w
+	}
+	d, err := demo.Run(c.Context(), o)
+	if err != nil {
+		if errors.Is(err, context.Canceled) {
+			return errors.New("demo: stopped before it could end by itself")
+		}
+		return err
+	}
+	if o.Until == demo.UntilStopped {
+		return nil
+	}
+	return printDecision(c, d)
+}
+
+// demoSettings is the settings file of one host, the same as on a real one but
+// for addresses, limits and speed.
+func demoSettings(f *demo.Fleet, h demo.Host, period time.Duration) (Settings, error) {
+	s := DefaultSettings()
+	s.Host, s.Dir, s.Data = h.Name, h.Dir, h.Path(demo.DataDir)
+
+	s.Etcd.Endpoints = f.ClientURLs()
+	s.Etcd.CA, s.Etcd.Cert, s.Etcd.Key = h.Path(demo.CAFile), h.Path(demo.CertFile), h.Path(demo.KeyFile)
+
+	s.Member.Name, s.Member.DataDir = h.Name, h.Path("data/etcd")
+	s.Member.CA, s.Member.Cert, s.Member.Key = s.Etcd.CA, s.Etcd.Cert, s.Etcd.Key
+	s.Member.ListenPeer = fmt.Sprintf("https://%s:%d", h.Real, demo.PeerPort)
+	s.Member.AdvertisePeer = fmt.Sprintf("https://%s:%d", h.Mesh, demo.PeerPort)
+	s.Member.ListenClient = fmt.Sprintf("https://%s:%d", h.Mesh, demo.ClientPort)
+	s.Member.AdvertiseClient = s.Member.ListenClient
+	s.Member.InitialCluster = f.InitialCluster()
+	s.Member.Metrics = fmt.Sprintf("http://%s:%d", h.Real, demo.MemberMetricsPort)
+	s.Member.Quota = demoQuota
+
+	s.Controller.Metrics = fmt.Sprintf("%s:%d", h.Real, demo.ControllerMetricsPort)
+	s.Controller.Round = fitness.Duration(max(period, min(10*period, time.Second)))
+	s.Controller.SessionTTL = fitness.Duration(7 * time.Second)
+	s.Controller.Limits.WALFsync = fitness.Duration(demoWALFsync)
+	s.Controller.Limits.BackendCommit = fitness.Duration(demoBackendCommit)
+	s.Controller.Limits.StorageQuota = demoQuota
+	s.Controller.Limits.MemoryUsedMax = 1
+	return s, s.Validate()
+}
+
+// markAll makes every host eligible, as an owner would with
+// `suffrage host eligible`.
+func markAll(ctx context.Context, f *demo.Fleet) error {
+	s, err := demoSettings(f, f.Hosts[0], 50*time.Millisecond)
+	if err != nil {
+		return err
+	}
+	client, err := s.Etcd.Client()
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	for _, h := range f.Hosts {
+		_, err := etcd.UpdateMark(ctx, client, h.Name, func(m membership.Mark) (membership.Mark, error) {
+			m.Eligible = &membership.Say{Value: true, By: "demo", At: time.Now().UTC(), Reason: "all five hosts of the demo may vote"}
+			return m, nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func demoHints(f *demo.Fleet) string {
+	h := f.Hosts[0]
+	cfg := "--config " + h.Path(demo.ConfigFile)
+	program, err := os.Executable()
+	if err != nil {
+		program = "suffrage"
+	}
+	return fmt.Sprintf(`         in another terminal:
+           %[1]s status %[2]s
+           %[1]s explain h3 %[2]s
+           %[1]s plan %[2]s
+           %[1]s host pin h3 --reason "try it" %[2]s
+           curl -s http://%[3]s:%[4]d/metrics
+         Ctrl-C stops everything.`, program, cfg, h.Real, demo.AgentMetricsPort)
+}
