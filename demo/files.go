@@ -18,7 +18,7 @@ const (
 	KeyFile    = "host.key"
 	RosterFile = "roster.yaml"
 	CAFile     = "ca.crt"
-	CertFile   = "etcd.crt"
+	CertFile   = "host.crt"
 	DataDir    = "data"
 )
 

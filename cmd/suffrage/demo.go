@@ -153,6 +153,12 @@ func demoSettings(f *demo.Fleet, h demo.Host, period time.Duration) (Settings, e
 	s := DefaultSettings()
 	s.Host, s.Dir, s.Data = h.Name, h.Dir, h.Path(demo.DataDir)
 
+	s.Agent.Listen = fmt.Sprintf("%s:%d", h.Real, demo.AgentPort)
+	s.Agent.Metrics = fmt.Sprintf("%s:%d", h.Real, demo.AgentMetricsPort)
+	s.Agent.MemberMetrics = fmt.Sprintf("http://%s:%d/metrics", h.Real, demo.MemberMetricsPort)
+	s.Agent.Period = fitness.Duration(period)
+	s.Agent.PingTimeout = fitness.Duration(min(20*period, time.Second))
+
 	s.Etcd.Endpoints = f.ClientURLs()
 	s.Etcd.CA, s.Etcd.Cert, s.Etcd.Key = h.Path(demo.CAFile), h.Path(demo.CertFile), h.Path(demo.KeyFile)
 
