@@ -103,21 +103,29 @@ func (b *Band) UnmarshalText(t []byte) error {
 	return nil
 }
 
-// figure is the window's number that the signal is judged by: the p99, or the
-// worst one where any single sample counts.
-func (s Signal) figure(w *Window) Figure {
+// outliers is how many samples of a window may be worse than the figure that the
+// signal is judged by. It is one for a p99, none where any single sample counts,
+// and half of the window for a median.
+func (s Signal) outliers() int {
 	switch s {
-	case Memory:
-		return w.Min()
-	case Stability:
-		return w.Max()
+	case Memory, Stability:
+		return 0
 	case Clock:
-		return max(w.P50(), -w.P50())
+		return WindowSize / 2
 	}
-	return w.P99()
+	return 1
 }
 
-// band judges a figure. The edges are fixed here and nowhere else: a round trip
+// figure is the number of a full window that the signal is judged by.
+func (s Signal) figure(w *Window) Figure {
+	if s == Memory {
+		return w.Min()
+	}
+	return w.rank(WindowSize - s.outliers())
+}
+
+// band judges a figure, and with it a sample: the higher of two figures (the
+// lower, of memory) never has the better band. The edges are fixed here and nowhere else: a round trip
 // of exactly the limit passes ("above the limit" fails), a disk at exactly the
 // limit fails ("from 10 ms" fails), memory at exactly the floor passes.
 func (s Signal) band(f Figure, l Limit) Band {

@@ -24,7 +24,8 @@ type Reading struct {
 	Lost    int `json:"lost,omitempty"`
 	LostNow int `json:"lost_now,omitempty"`
 	// Figure is what is judged: the p99, or the lowest memory, the highest
-	// count of events, the median clock offset. 0 until a window is full.
+	// count of events, the median of the clock's offset either way. 0 until a
+	// window is full.
 	Figure Figure `json:"figure"`
 	P50    Figure `json:"p50"`
 	Limit  Limit  `json:"limit"`

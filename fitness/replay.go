@@ -13,12 +13,12 @@ type replay struct {
 	signal Signal
 	limit  Limit
 	bounds []Bound
-	after  int64 // samples up to here are left out
+	after  int64 // samples up to here are left out; 0 is none
 	stale  int64 // the longest time without any sample that is no silence
 	window int64 // the longest time without a sample that counts
 	now    int64
 
-	w       Window
+	tally   tally
 	seen    int64 // the newest sample, whether it counts or not; 0 is none
 	last    int64 // the newest sample that counts; 0 is none
 	lostNow int
@@ -37,7 +37,6 @@ func newReplay(s Series, c Context) replay {
 	p := replay{
 		signal: s.Signal,
 		limit:  c.Limit,
-		after:  math.MinInt64,
 		now:    c.Now.UnixMicro(),
 		stale:  stale,
 		window: max(stale, WindowSize*c.Period.Microseconds()),
@@ -45,7 +44,7 @@ func newReplay(s Series, c Context) replay {
 		used:   -1,
 	}
 	if !c.NotBefore.IsZero() {
-		p.after = c.NotBefore.UnixMicro()
+		p.after = max(0, c.NotBefore.UnixMicro())
 	}
 	if s.Signal.ofDisk() {
 		p.bounds = inOrder(s.Bounds, func(a, b *Bound) int { return cmp.Compare(a.At, b.At) })
@@ -72,9 +71,13 @@ func inOrder[T any](list []T, compare func(a, b *T) int) []T {
 	return list
 }
 
+// end is the last microsecond that JSON has a date for. Times that cannot be
+// written would make a whole inputs file unwritable, for one agent that lies.
+const end = 253402300799_999_999
+
 // take lets one sample in and evaluates the window that it completes.
 func (p *replay) take(m Sample) {
-	if m.At <= p.after {
+	if m.At <= p.after || m.At > end {
 		return
 	}
 	// A measurement that took longer than three periods is no silence: it is
@@ -92,7 +95,11 @@ func (p *replay) take(m Sample) {
 	}
 	p.last = m.At
 	v := p.signal.number(m)
-	p.w.Add(v)
+	band := Unknown
+	if !math.IsNaN(v) {
+		band = p.signal.band(Figure(v), p.limit)
+	}
+	p.tally.add(v, band)
 	if m.State == Lost && !math.IsNaN(v) {
 		p.lostNow++
 	} else {
@@ -103,7 +110,7 @@ func (p *replay) take(m Sample) {
 
 // forget drops what was gathered before a silence, or before a clock was set.
 func (p *replay) forget() {
-	p.w = Window{}
+	p.tally = tally{}
 	p.lostNow, p.bound, p.used = 0, -1, -1
 	if p.band != Unknown {
 		p.band, p.held, p.by, p.since = Unknown, 0, "", p.last
@@ -129,10 +136,10 @@ func (p *replay) decide() (band Band, by string, supported bool) {
 	for p.bound+1 < len(p.bounds) && p.bounds[p.bound+1].At <= p.last {
 		p.bound++
 	}
-	if !p.w.Full() {
+	probe := p.tally.band(p.signal.outliers())
+	if probe == Unknown {
 		return Unknown, "", false
 	}
-	probe := p.signal.band(p.signal.figure(&p.w), p.limit)
 	if b := p.histogram(); b != nil {
 		if d, can := b.decide(p.limit); can {
 			fresh := p.bound != p.used
@@ -150,18 +157,19 @@ func (p *replay) histogram() *Bound {
 		return nil
 	}
 	b := &p.bounds[p.bound]
-	if p.last-b.At > p.stale || (p.after != math.MinInt64 && b.At-p.after < p.window) {
+	if p.last-b.At > p.stale || (p.after != 0 && b.At-p.after < p.window) {
 		return nil
 	}
 	return b
 }
 
 func (p *replay) reading(s Series, c Context) Reading {
+	w := p.tally.window()
 	r := Reading{Signal: s.Signal, Host: c.Host, Peer: s.Peer, Limit: c.Limit,
 		Band: p.band, Held: p.held, DecidedBy: p.by,
-		Count: p.w.Count(), Lost: p.w.Lost(), LostNow: p.lostNow, P50: p.w.P50()}
-	if p.w.Full() {
-		r.Figure = p.signal.figure(&p.w)
+		Count: w.Count(), Lost: w.Lost(), LostNow: p.lostNow, P50: w.P50()}
+	if w.Full() {
+		r.Figure = p.signal.figure(&w)
 	}
 	if b := p.histogram(); b != nil {
 		said := *b
@@ -174,7 +182,7 @@ func (p *replay) reading(s Series, c Context) Reading {
 		p.band, p.since = Unknown, p.last
 	}
 	if p.band == Unknown {
-		r.Band, r.Held, r.DecidedBy, r.Note = Unknown, 0, "", p.note(s, c)
+		r.Band, r.Held, r.DecidedBy, r.Note = Unknown, 0, "", p.note(s, c, &w)
 	}
 	r.Since = c.Now.UTC()
 	if p.since != 0 {
@@ -188,9 +196,9 @@ func (p *replay) reading(s Series, c Context) Reading {
 func (p *replay) old(at int64) bool { return p.now-at > p.stale || at-p.now > p.stale }
 
 // note says why the band is unknown.
-func (p *replay) note(s Series, c Context) string {
+func (p *replay) note(s Series, c Context, w *Window) string {
 	switch {
-	case s.Error != "" && !p.w.Full():
+	case s.Error != "" && !w.Full():
 		return ProbeFails + s.Error
 	case p.old(p.last) && !p.old(p.seen):
 		return "the agent on " + c.Host + " runs late, what it measures meanwhile weighs nothing"
@@ -200,8 +208,8 @@ func (p *replay) note(s Series, c Context) string {
 		return "the clock of " + c.Host + " was set: its newest sample is in the future"
 	case p.old(p.last):
 		return fmt.Sprintf("newest sample is older than %s", c.staleAfter())
-	case p.w.Failed() > 0:
-		return fmt.Sprintf("%d of the last %d samples failed, the window must hold none", p.w.Failed(), p.w.Count()+p.w.Failed())
+	case w.Failed() > 0:
+		return fmt.Sprintf("%d of the last %d samples failed, the window must hold none", w.Failed(), w.Count()+w.Failed())
 	}
-	return fmt.Sprintf("have %d samples, need %d", p.w.Count(), WindowSize)
+	return fmt.Sprintf("have %d samples, need %d", w.Count(), WindowSize)
 }

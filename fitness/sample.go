@@ -57,14 +57,16 @@ type Sample struct {
 func (s Sample) Time() time.Time { return time.UnixMicro(s.At).UTC() }
 
 // number is what enters the window: lost pings are ordered after every number,
-// and what has no number is NaN. A state that this version does not know is
-// taken for a failure.
+// what has no number is NaN, and a clock is off whichever way it is. A state that
+// this version does not know is taken for a failure.
 func (s Signal) number(m Sample) float64 {
 	switch {
 	case m.State == Lost && s.OfPair():
 		return math.Inf(1)
 	case m.State != Measured, m.Value < 0 && s != Clock:
 		return math.NaN()
+	case s == Clock:
+		return math.Abs(m.Value)
 	}
 	return m.Value
 }
