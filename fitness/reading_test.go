@@ -21,6 +21,7 @@ type script struct {
 	at        time.Time
 	seq       uint64
 	histogram *Bound
+	every     uint64
 }
 
 // TestReading runs testdata/*.txt; `go test -run Reading -rewrite` writes what
@@ -30,7 +31,8 @@ type script struct {
 //	feed [late=300ms]                           one run per line: "100 20ms", "3 lost", "1 failed";
 //	                                            each sample is one period after the one before
 //	until-whole band=over v=600ms               feeds until the band has held whole, says how many it took
-//	histogram lo=8ms hi=16ms n=500 | off        a bound with every sample from here on, or none
+//	histogram lo=8ms hi=16ms [n=500] [every=10] a bound with every such sample from here on, or
+//	histogram off                               none
 //	gap for=10s                                 time passes without samples
 //	clock by=-1h                                the agent's clock is set
 //	not-before                                  what was fed up to here does not count
@@ -98,6 +100,7 @@ func (p *script) run(t *testing.T, d *datadriven.TestData) string {
 		p.histogram = nil
 		if !d.HasArg("off") {
 			n, _ := strconv.ParseUint(arg("n", "500"), 10, 64)
+			p.every, _ = strconv.ParseUint(arg("every", "10"), 10, 64)
 			p.histogram = &Bound{Lo: Figure(span("lo", "0s").Seconds()), Hi: Figure(span("hi", "0s").Seconds()), N: n}
 		}
 	case "gap":
@@ -126,7 +129,7 @@ func (p *script) feed(t *testing.T, d *datadriven.TestData, v string, late float
 		d.Fatalf(t, "no sample %q", v)
 	}
 	p.s.Samples = append(p.s.Samples, m)
-	if p.histogram != nil {
+	if p.histogram != nil && p.seq%p.every == 0 {
 		b := *p.histogram
 		b.At = m.At
 		p.s.Bounds = append(p.s.Bounds, b)

@@ -23,13 +23,15 @@ type replay struct {
 	last    int64 // the newest sample that counts; 0 is none
 	lostNow int
 
-	bound int // the newest bound read by then, -1 is none
-	used  int // the bound that decided last
+	bound   int   // the newest bound read by then, -1 is none
+	used    int   // the bound that decided last
+	overdue int64 // the age from which a bound should have been followed by another
 
-	band  Band
-	held  int
-	since int64
-	by    string
+	band    Band
+	held    int
+	pending int // evaluations that the next read of the histogram may yet confirm
+	since   int64
+	by      string
 }
 
 func newReplay(s Series, c Context) replay {
@@ -43,6 +45,7 @@ func newReplay(s Series, c Context) replay {
 		bound:  -1,
 		used:   -1,
 	}
+	p.overdue = stale + BoundEvery*c.Period.Microseconds()
 	if !c.NotBefore.IsZero() {
 		p.after = max(0, c.NotBefore.UnixMicro())
 	}
@@ -111,7 +114,7 @@ func (p *replay) take(m Sample) {
 // forget drops what was gathered before a silence, or before a clock was set.
 func (p *replay) forget() {
 	p.tally = tally{}
-	p.lostNow, p.bound, p.used = 0, -1, -1
+	p.lostNow, p.bound, p.used, p.pending = 0, -1, -1, 0
 	if p.band != Unknown {
 		p.band, p.held, p.by, p.since = Unknown, 0, "", p.last
 	}
@@ -120,18 +123,24 @@ func (p *replay) forget() {
 func (p *replay) evaluate() {
 	band, by, supported := p.decide()
 	if band != p.band || p.since == 0 {
-		p.band, p.held, p.since = band, 0, p.last
+		p.band, p.held, p.pending, p.since = band, 0, 0, p.last
 	}
 	p.by = by
-	if band != Unknown && supported && p.held < Whole {
-		p.held++
+	switch {
+	case band == Unknown:
+	case !supported:
+		p.pending++
+	default:
+		p.held = min(p.held+p.pending+1, Whole)
+		p.pending = 0
 	}
 }
 
 // decide gives the band and what decided it. It is supported by something new
 // when the probe's own window says the same, or when the histogram was read
-// since it decided last. Without that, one histogram read would count for every
-// sample until the next, and a burst could hold whole.
+// since it decided last. What is not supported stands, but counts only once a
+// next read confirms it: the first and the last read that show a burst of 99 are
+// at most 197 samples apart, so it never holds whole.
 func (p *replay) decide() (band Band, by string, supported bool) {
 	for p.bound+1 < len(p.bounds) && p.bounds[p.bound+1].At <= p.last {
 		p.bound++
@@ -150,14 +159,14 @@ func (p *replay) decide() (band Band, by string, supported bool) {
 	return probe, "probe", true
 }
 
-// histogram is the newest bound, if it is about the window at hand: not older
-// than a sample may be, and all of it from after NotBefore.
+// histogram is the newest bound, if it is about the window at hand: not overdue,
+// and all of it from after NotBefore.
 func (p *replay) histogram() *Bound {
 	if p.bound < 0 {
 		return nil
 	}
 	b := &p.bounds[p.bound]
-	if p.last-b.At > p.stale || (p.after != 0 && b.At-p.after < p.window) {
+	if p.last-b.At > p.overdue || (p.after != 0 && b.At-p.after < p.window) {
 		return nil
 	}
 	return b

@@ -18,6 +18,9 @@ const (
 	// that weigh nothing. Without it, two late samples in three windows would
 	// keep a busy host from ever being judged whole.
 	SeriesSize = 4 * WindowSize
+	// BoundEvery is after how many samples etcd's histogram is read again: its
+	// page is long, and a read says something of a whole window.
+	BoundEvery = WindowSize / 10
 )
 
 // State tells a measured sample from one that has no number.
@@ -86,8 +89,7 @@ func (s Signal) took(m Sample) time.Duration {
 }
 
 // Bound is what etcd's own histogram says of a p99 over at most one window:
-// Lo < p99 <= Hi, from the N observations in it. To be of use it is read as
-// often as a sample is taken.
+// Lo < p99 <= Hi, from the N observations in it.
 type Bound struct {
 	// At is when the histogram was read, in microseconds since 1970.
 	At int64  `json:"t"`

@@ -43,6 +43,9 @@ func (w *Window) drop(v float64) {
 	w.n--
 }
 
+// AddFailed takes in an entry that has no number.
+func (w *Window) AddFailed() { w.Add(math.NaN()) }
+
 // search finds the first place whose number is not below v. It is written out
 // because sort.Search would cost a closure call per step.
 func (w *Window) search(v float64) int {
