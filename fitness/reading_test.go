@@ -28,7 +28,8 @@ type script struct {
 // is printed back into them. The commands:
 //
 //	series signal=S [period=3s] [election=5s]   begins anew
-//	feed [late=300ms]                           one run per line: "100 20ms", "3 lost", "1 failed";
+//	feed [late=300ms]                           one run per line: "100 20ms", "3 lost", "1 failed",
+//	                                            "1 lost after 5s";
 //	                                            each sample is one period after the one before
 //	until-whole band=over v=600ms               feeds until the band has held whole, says how many it took
 //	histogram lo=8ms hi=16ms [n=500] [every=10] a bound with every such sample from here on, or
@@ -123,8 +124,11 @@ func (p *script) feed(t *testing.T, d *datadriven.TestData, v string, late float
 	p.at = p.at.Add(p.c.Period)
 	p.seq++
 	m := Sample{Seq: p.seq, At: p.at.UnixMicro(), Late: late}
-	if v == string(Lost) || v == string(Failed) {
+	if v, waited, _ := strings.Cut(v, " after "); v == string(Lost) || v == string(Failed) {
 		m.State = State(v)
+		if waited != "" {
+			m.Value = number(waited)
+		}
 	} else if m.Value = number(v); m.Value != m.Value {
 		d.Fatalf(t, "no sample %q", v)
 	}

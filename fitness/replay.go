@@ -84,7 +84,8 @@ func (p *replay) take(m Sample) {
 		return
 	}
 	// A measurement that took longer than three periods is no silence: it is
-	// the slowest disks that would never be judged if it were.
+	// the slowest disks that would never be judged if it were, and a host that
+	// has just gone would be unknown until its first ping has timed out.
 	began := m.At - p.signal.took(m).Microseconds()
 	if p.seen != 0 && (began-p.seen > p.stale || p.seen-m.At > p.stale) {
 		p.forget()

@@ -46,8 +46,9 @@ type Sample struct {
 	// At is when the sample was complete, in microseconds since 1970, by the
 	// clock of whoever holds the series.
 	At int64 `json:"t"`
-	// Value is in the signal's unit; without meaning unless State is Measured.
-	// Only a clock's offset can be below zero, anything else that is has failed.
+	// Value is in the signal's unit. Of a lost ping it is how long it was waited
+	// for, of a failed sample it means nothing. Only a clock's offset can be
+	// below zero, anything else that is has failed.
 	Value float64 `json:"v"`
 	// Late is by how many seconds the agent's own ticker fired late: an
 	// observer that is sick itself does not judge. The ticker must not wait for
@@ -82,7 +83,7 @@ func (s Signal) spoilt(m Sample, l Limit) bool {
 
 // took is how long the measurement lasted, at most an hour.
 func (s Signal) took(m Sample) time.Duration {
-	if !s.times() || m.State != Measured || !(m.Value > 0) {
+	if !s.times() || m.State == Failed || !(m.Value > 0) {
 		return 0
 	}
 	return time.Duration(min(m.Value, 3600) * float64(time.Second))
