@@ -247,7 +247,7 @@ func (m *Member) WaitServing() {
 		select {
 		case <-m.done:
 			m.t.Fatalf("%s ended: %v\n%s", m.Name, m.err, m.log.String())
-		case <-time.After(20 * time.Millisecond):
+		case <-time.After(100 * time.Millisecond):
 		}
 		if time.Now().After(until) {
 			m.t.Fatalf("%s does not serve", m.Name)

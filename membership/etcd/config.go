@@ -104,7 +104,9 @@ func (c Config) TLS() (*tls.Config, error) {
 		if err != nil {
 			return nil, fmt.Errorf("etcd: client certificate %s with key %s: %w", c.Cert, c.Key, err)
 		}
-		t.Certificates = []tls.Certificate{pair}
+		// Always, not only to servers that say they accept its authority: their
+		// refusal then says that it is the wrong one, not that there was none.
+		t.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil }
 	}
 	return t, nil
 }
