@@ -2,9 +2,14 @@ package fitness
 
 import (
 	"fmt"
+	"math/bits"
 	"slices"
 	"sort"
 )
+
+// MaxVoters bounds the voters of a cluster that is judged. etcd's guidance is
+// at most seven; blame costs 2^n.
+const MaxVoters = 11
 
 // Pair is two hosts whose round trips violate the voters' limit, A before B by name.
 type Pair struct {
@@ -14,21 +19,21 @@ type Pair struct {
 
 func (p Pair) String() string { return p.A + "–" + p.B }
 
-// has reports whether the host is an end of the pair.
-func (p Pair) has(host string) bool { return p.A == host || p.B == host }
-
 // Fleet is what blame is found in.
 type Fleet struct {
-	// Voters are the hosts that vote.
+	// Voters are the hosts that vote, at most MaxVoters.
 	Voters []string
 	// Others are the hosts that do not; they are witnesses.
 	Others []string
-	// Own holds the voters whose disk, memory or stability has been unfit for a
-	// whole window. That is their own and needs no counterfactual.
+	// Own holds the voters whose disk, memory or stability is unfit. That is
+	// their own and needs no counterfactual.
 	Own map[string]bool
-	// Slow reports whether a pair has violated the voters' limit, in either
-	// direction, for a whole window.
+	// Slow reports whether a pair violates the voters' limit, in either direction.
 	Slow func(a, b string) bool
+	// Fast reports whether a pair is known not to. A witness tells between two
+	// ends only where it has measured both: one that never pinged an end has not
+	// found it fast.
+	Fast func(a, b string) bool
 }
 
 // Suspect is a voter that might be moved.
@@ -46,9 +51,14 @@ type Suspect struct {
 type Blame struct {
 	// Pairs are the violating pairs among the voters, sorted.
 	Pairs []Pair
-	// Hosts are the fewest voters that explain everything, sorted. More than the
+	// Hosts are the sick voters and the smallest explanation of the slow pairs
+	// that adds the fewest to them, sorted: how many are to blame. More than the
 	// cluster tolerates means a cause that they share: moving one will not help.
 	Hosts []string
+	// Possible are the sick voters and those in any smallest explanation,
+	// sorted: where two ends explain a pair equally well, Hosts names one of
+	// them and Possible both.
+	Possible []string
 	// Certain are the voters that every smallest explanation of the slow pairs
 	// holds, sorted: what is slow with one of them says nothing of the other end.
 	Certain []string
@@ -67,153 +77,117 @@ type Blame struct {
 // the counterfactual "would the pairs be clear without it"; with several it
 // still answers, where asking for each voter alone would not: with two slow
 // voters of five, no single removal clears anything.
+//
+// A sick host does not explain its slow pairs: a bad disk slows no ping.
 func Find(f Fleet) Blame {
+	voters := slices.Compact(slices.Sorted(slices.Values(f.Voters)))
+	if len(voters) > MaxVoters {
+		panic(fmt.Sprintf("fitness: blame among %d voters; callers bound them to %d", len(voters), MaxVoters))
+	}
 	var b Blame
-	voters := slices.Sorted(slices.Values(f.Voters))
+	var own set
+	slow := make([]set, len(voters)) // per voter, those that it is slow with
 	for i, x := range voters {
-		for _, y := range voters[i+1:] {
-			if f.Slow(x, y) {
-				b.Pairs = append(b.Pairs, Pair{x, y})
+		if f.Own[x] {
+			own |= 1 << i
+		}
+		for j := i + 1; j < len(voters); j++ {
+			if f.Slow(x, voters[j]) {
+				b.Pairs = append(b.Pairs, Pair{x, voters[j]})
+				slow[i] |= 1 << j
+				slow[j] |= 1 << i
 			}
 		}
 	}
-	// A pair with an end that is sick by itself is explained by it only when the
-	// smallest sets say so too: a bad disk does not slow a ping.
-	covers := covers(b.Pairs)
-	b.Hosts = fewest(covers, f.Own)
-	for _, v := range voters {
-		s := Suspect{Host: v}
-		for _, p := range b.Pairs {
-			if p.has(v) {
-				s.Clears++
-			}
+	covers := covers(slow)
+	best, some, every := covers[0], set(0), ^set(0)
+	for _, c := range covers {
+		if (own | c).size() < (own | best).size() {
+			best = c
 		}
-		in := 0
-		for _, c := range covers {
-			if slices.Contains(c, v) {
-				in++
-			}
-		}
-		if in > 0 && in == len(covers) {
-			b.Certain = append(b.Certain, v)
-		}
+		some |= c
+		every &= c
+	}
+	b.Hosts, b.Possible, b.Certain = (own | best).of(voters), (own | some).of(voters), every.of(voters)
+	for i, v := range voters {
+		s := Suspect{Host: v, Clears: slow[i].size()}
 		switch {
-		case f.Own[v]:
+		case own.has(i):
 			s.By = "own"
-		case in == 0:
-			continue
-		case in == len(covers):
+		case every.has(i):
 			s.By = "pairs"
-		default:
-			var keep bool
-			if s.By, keep = f.witness(v, b.Pairs); !keep {
-				continue
-			}
+		case some.has(i):
+			s.By = f.settle(v, slow[i].of(voters))
 		}
-		b.Suspects = append(b.Suspects, s)
+		if s.By != "" {
+			b.Suspects = append(b.Suspects, s)
+		}
 	}
 	sort.SliceStable(b.Suspects, func(i, j int) bool {
 		x, y := b.Suspects[i], b.Suspects[j]
-		if sx, sy := x.By != "order", y.By != "order"; sx != sy {
-			return sx
+		if sure := x.By != "order"; sure != (y.By != "order") {
+			return sure
 		}
 		return x.Clears > y.Clears
 	})
 	return b
 }
 
-// witness asks the hosts outside the voters which end of v's violating pairs
-// they find slow. keep is false when they clear v: they find the other end slow
-// and not v.
-func (f Fleet) witness(v string, pairs []Pair) (by string, keep bool) {
-	slow := func(end string) bool {
-		return slices.ContainsFunc(f.Others, func(w string) bool { return f.Slow(w, end) })
-	}
-	mine := slow(v)
-	for _, p := range pairs {
-		if !p.has(v) {
-			continue
-		}
-		other := p.A
-		if other == v {
-			other = p.B
-		}
-		switch theirs := slow(other); {
+// settle asks the hosts outside the voters which end of v's violating pairs
+// they find slow too. It gives nothing when they clear v: in some pair they
+// blame the other end, and in none v. Witnesses that contradict each other
+// settle nothing.
+func (f Fleet) settle(v string, others []string) (by string) {
+	by = "order"
+	for _, o := range others {
+		mine := slices.ContainsFunc(f.Others, func(w string) bool { return f.Slow(w, v) && f.Fast(w, o) })
+		theirs := slices.ContainsFunc(f.Others, func(w string) bool { return f.Slow(w, o) && f.Fast(w, v) })
+		switch {
 		case mine && !theirs:
-			return "witnesses", true
+			return "witnesses"
 		case theirs && !mine:
-			return "", false
+			by = ""
 		}
 	}
-	return "order", true
+	return by
 }
 
-// covers gives every smallest set of hosts that has an end of each pair, each
-// set sorted. The hosts of violating pairs are voters, so there are few: with
-// nine, 512 sets are looked at.
-func covers(pairs []Pair) [][]string {
-	if len(pairs) == 0 {
-		return nil
-	}
-	var hosts []string
-	for _, p := range pairs {
-		for _, h := range []string{p.A, p.B} {
-			if !slices.Contains(hosts, h) {
-				hosts = append(hosts, h)
-			}
+// set is a set of voters, by their place in the sorted list.
+type set uint16
+
+func (s set) has(i int) bool { return s&(1<<i) != 0 }
+
+func (s set) size() int { return bits.OnesCount16(uint16(s)) }
+
+func (s set) of(voters []string) (names []string) {
+	for i, v := range voters {
+		if s.has(i) {
+			names = append(names, v)
 		}
 	}
-	slices.Sort(hosts)
-	if len(hosts) > MaxVoters {
-		panic(fmt.Sprintf("fitness: blame among %d voters; callers bound them to %d", len(hosts), MaxVoters))
-	}
-	best := len(hosts) + 1
-	var out [][]string
-	for set := 1; set < 1<<len(hosts); set++ {
-		var c []string
-		for i, h := range hosts {
-			if set&(1<<i) != 0 {
-				c = append(c, h)
-			}
-		}
-		if len(c) > best || slices.ContainsFunc(pairs, func(p Pair) bool {
-			return !slices.Contains(c, p.A) && !slices.Contains(c, p.B)
-		}) {
+	return names
+}
+
+// covers gives every smallest set of voters that has an end of each slow pair;
+// the empty set alone when no pair is slow.
+func covers(slow []set) (smallest []set) {
+	for c := range set(1) << len(slow) {
+		if len(smallest) > 0 && c.size() > smallest[0].size() || !c.covers(slow) {
 			continue
 		}
-		if len(c) < best {
-			best, out = len(c), nil
+		if len(smallest) > 0 && c.size() < smallest[0].size() {
+			smallest = smallest[:0]
 		}
-		out = append(out, c)
+		smallest = append(smallest, c)
 	}
-	return out
+	return smallest
 }
 
-// MaxVoters bounds the voters of a cluster that is judged. etcd's guidance is
-// at most seven; blame costs 2^n.
-const MaxVoters = 11
-
-// fewest joins the sick hosts with the cover that adds the fewest to them.
-func fewest(covers [][]string, own map[string]bool) []string {
-	var base []string
-	for h, sick := range own {
-		if sick {
-			base = append(base, h)
+func (s set) covers(slow []set) bool {
+	for i, ends := range slow {
+		if !s.has(i) && ends&^s != 0 {
+			return false
 		}
 	}
-	slices.Sort(base)
-	best := base
-	for i, c := range covers {
-		all := slices.Clone(base)
-		for _, h := range c {
-			if !slices.Contains(all, h) {
-				all = append(all, h)
-			}
-		}
-		if i == 0 || len(all) < len(best) {
-			slices.Sort(all)
-			best = all
-		}
-	}
-	return best
+	return true
 }

@@ -8,8 +8,8 @@ import (
 // Standing is what a fit candidate is ranked by.
 type Standing struct {
 	Host string
-	// Crowd is the largest number of voters that would share one zone with it
-	// in the cluster; hosts without a zone share with nobody.
+	// Crowd is the largest number of voters that would share one zone; hosts
+	// without a zone share with nobody.
 	Crowd int
 	Link  LinkClass
 	// Relayed is true when its path to any voter that would remain is relayed.
