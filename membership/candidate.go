@@ -9,124 +9,85 @@ import (
 	"suffrage/fitness"
 )
 
-// proposal is a suspect with the best host to take its vote.
-type proposal struct {
-	suspect fitness.Suspect
-	in      fitness.Standing
-	ranked  []fitness.Standing
-	cleared int
-	worst   fitness.Figure // the worst p99 among the voters that there would be
+// candidates are the hosts that the owner allows a vote and that have no
+// member, sorted.
+func (a *assessment) candidates() []string {
+	var out []string
+	for _, name := range a.names {
+		if a.hosts[name].Mark.IsEligible() && !a.listed[name] {
+			out = append(out, name)
+		}
+	}
+	return out
 }
 
-// before orders proposals: a sure suspect before an unsettled one, more pairs
-// cleared, then not the etcd leader, then the lower projected worst p99, then
-// the name. (fitness.md, Blame.)
-func (p *proposal) before(o *proposal, a *assessment) bool {
-	b := func(v bool) int {
-		if v {
-			return 1
-		}
-		return 0
-	}
-	return cmp.Or(
-		cmp.Compare(b(p.suspect.By == "order"), b(o.suspect.By == "order")),
-		cmp.Compare(o.cleared, p.cleared),
-		cmp.Compare(b(p.suspect.Host == a.leader), b(o.suspect.Host == a.leader)),
-		cmp.Compare(p.worst, o.worst),
-		cmp.Compare(p.suspect.Host, o.suspect.Host),
-	) < 0
+// remaining are the voters that a candidate is judged beside when one leaves:
+// those that stay, without those that are certainly to blame themselves, since
+// a slow pair with a slow voter says nothing of the candidate. (fitness.md asks
+// a candidate to be fast to every voter that would remain; with two slow voters
+// of five no candidate ever would be, and the fleet would keep both. That the
+// swap clears more pairs than it makes is asked all the same.)
+func (a *assessment) remaining(out string) []string {
+	return without(a.voters, append([]string{out}, a.blame.Certain...))
 }
 
-// propose finds the best candidate to take the suspect's vote, nil when no host
-// can.
-func (a *assessment) propose(s fitness.Suspect, verdicts []fitness.Verdict) *proposal {
-	rest := a.remaining(s.Host)
-	var ranked []fitness.Standing
-	for _, v := range verdicts {
-		if obstacle := a.obstacle(v.Host, rest); obstacle == nil {
-			ranked = append(ranked, a.standing(v.Host, s.Host, rest))
-		}
-	}
-	if len(ranked) == 0 {
-		return nil
-	}
-	limits := a.in.Policy.Limits
-	slices.SortFunc(ranked, func(x, y fitness.Standing) int {
-		return x.Compare(y, limits.For(fitness.RTT, 0), limits.For(fitness.WALFsync, 0))
-	})
-	best := ranked[0]
-	// A plan that stood before keeps its candidate while that is still fit:
-	// ranks that swing with the figures must not make the decision swing.
-	if a.in.Previous != nil {
-		for _, r := range ranked {
-			if a.in.Previous.Key == string(Planned)+" "+s.Host+">"+r.Host {
-				best = r
-			}
-		}
-	}
-	p := &proposal{suspect: s, in: best, ranked: ranked, cleared: s.Clears, worst: best.WorstRTT}
-	for i, x := range rest {
-		for _, y := range rest[i+1:] {
-			b := a.with(x, y)
-			for _, r := range []*fitness.Reading{b.out, b.back} {
-				if r != nil {
-					p.worst = max(p.worst, r.Figure)
-				}
-			}
-		}
-	}
-	return p
-}
-
-// obstacle says why a host cannot take a vote beside the voters that would
-// remain, nil when it can. Voters are passed over without a word: code is empty.
-func (a *assessment) obstacle(host string, rest []string) *Refusal {
+// stand gives what a host is ranked by if it may take a suspect's vote, or what
+// is in the way.
+func (a *assessment) stand(host string, out fitness.Suspect, rest []string) (fitness.Standing, *Refusal) {
 	h := a.hosts[host]
-	if _, votes := a.rank[host]; votes || !h.Mark.IsEligible() || a.listed(host) {
-		return &Refusal{}
+	refuse := func(r Refusal) (fitness.Standing, *Refusal) {
+		r.Subject = cmp.Or(r.Subject, host)
+		r.Detail = fmt.Sprintf("cannot take the vote of %s: %s", out.Host, r.Detail)
+		return fitness.Standing{}, &r
 	}
-	refuse := func(c Code, kind RefusalKind, detail, next string, readings []fitness.Reading) *Refusal {
-		return &Refusal{Code: c, Kind: kind, Subject: host, Detail: detail, Next: next, Figures: data(readings)}
-	}
+	seen := "see `suffrage explain " + host + "` and the log of its agent"
 	if !h.Reachable {
-		return refuse(NoCandidate, Hold, "its agent does not answer: "+h.Error, "lifts when it answers", nil)
+		return refuse(hold(NoCandidate, "", "its agent does not answer: "+h.Error, "lifts when it answers"))
 	}
 	if missing := unqualified(h); missing != "" {
-		return refuse(NotQualified, Owner, missing, "see `suffrage explain "+host+"` and the log of its agent", nil)
+		return refuse(owner(NotQualified, "", missing, seen))
 	}
 	for _, v := range a.voters {
 		if s := a.hosts[v].Software; s != "" && h.Software != s {
-			return refuse(VersionSkew, Owner, fmt.Sprintf("it runs suffrage %s, voter %s runs %s", h.Software, v, s), "install the voters' version on "+host, nil)
+			return refuse(owner(VersionSkew, "", fmt.Sprintf("it runs suffrage %s, voter %s runs %s", h.Software, v, s), "install the voters' version on "+host))
 		}
 	}
 	if need := 2 * a.database(); h.Facts.DiskFree < need {
-		limit := fitness.Figure(need)
-		r := refuse(DiskSpace, Owner, fmt.Sprintf("%s free, twice the database is %s", fitness.Figure(h.Facts.DiskFree).Text("B"), limit.Text("B")), "free space on "+host, nil)
-		r.Figures = []Datum{{Name: "disk_free", Value: fitness.Figure(h.Facts.DiskFree), Limit: &limit, Unit: "B"}}
-		return r
+		free := fitness.Figure(h.Facts.DiskFree)
+		return refuse(owner(DiskSpace, "", fmt.Sprintf("%s free, twice the database is %s", free.Text("B"), fitness.Figure(need).Text("B")), "free space on "+host).
+			with("disk_free", h.Facts.DiskFree, need, "B"))
 	}
-	readings := a.evidence(host, rest)
-	switch v := fitness.Judge(host, readings); {
+	evidence := a.evidence(host, rest)
+	// It joins through the leader and will serve all that remain, the slow ones
+	// among them, so it has to reach each of these whatever it is judged beside.
+	for _, v := range a.voters {
+		if v == out.Host && v != a.leader {
+			continue
+		}
+		if r := a.with(host, v).cut(); r != nil {
+			return refuse(unreachable(host+","+v, r))
+		}
+		if r := a.pair(host, v); v == a.leader && !slices.Contains(rest, v) && unknown(r) {
+			evidence = append(evidence, r)
+		}
+	}
+	fitWhole := "lifts when it has been fit for a whole window"
+	switch v := fitness.Judge(host, evidence); {
 	case v.Status == fitness.StatusUnknown:
-		return refuse(SamplesMissing, Hold, describe(notUnder(readings)), "lifts when every signal has a full window of fresh samples", notUnder(readings))
+		r := hold(SamplesMissing, "", "", windowsFull)
+		return refuse(r.about(only(evidence, notUnder), 3))
 	case v.Status != fitness.Fit:
-		return refuse(NoCandidate, Hold, v.String(), "lifts when it has been fit for a whole window", notUnder(readings))
+		r := hold(NoCandidate, "", v.String(), fitWhole)
+		r.Figures = data(only(evidence, notUnder))
+		return refuse(r)
 	case !v.Whole:
-		r := refuse(NotHeld, Hold, fmt.Sprintf("fit for %d evaluations of %d needed", v.Held, fitness.Whole), "lifts when it has been fit for a whole window", nil)
-		limit := fitness.Figure(fitness.Whole)
-		r.Figures = []Datum{{Name: "held", Value: fitness.Figure(v.Held), Limit: &limit, Unit: "1", Since: v.Since}}
-		return r
+		return refuse(notHeld("", v, fitWhole))
 	}
-	return nil
-}
-
-func notUnder(rs []fitness.Reading) []fitness.Reading {
-	return slices.DeleteFunc(slices.Clone(rs), func(r fitness.Reading) bool { return r.Band == fitness.Under })
-}
-
-// listed reports whether the host already has a member, of whatever kind.
-func (a *assessment) listed(host string) bool {
-	return slices.ContainsFunc(a.in.View.Members, func(m Member) bool { return m.Host == host })
+	if left, before := a.left(host, out), len(a.blame.Pairs); left > before || left == before && out.By != "own" {
+		return refuse(hold(NoCandidate, "", fmt.Sprintf("it is slow with other voters too: %d pairs would violate, as many as now or more", left), fitWhole).
+			with("violating_pairs", int64(left), int64(before), "1"))
+	}
+	return a.standing(host, out.Host, rest), nil
 }
 
 // unqualified names the kinds of evidence that the host has not given: a vote
@@ -157,6 +118,17 @@ func (a *assessment) database() int64 {
 	return n
 }
 
+// left counts the pairs that would violate once the suspect's vote is the host's.
+func (a *assessment) left(host string, out fitness.Suspect) int {
+	n := len(a.blame.Pairs) - out.Clears
+	for _, v := range a.voters {
+		if v != out.Host && a.slow(host, v, 0) {
+			n++
+		}
+	}
+	return n
+}
+
 func (a *assessment) standing(host, out string, rest []string) fitness.Standing {
 	h := a.hosts[host]
 	s := fitness.Standing{Host: host, Link: h.Facts.Link.Class}
@@ -172,10 +144,11 @@ func (a *assessment) standing(host, out string, rest []string) fitness.Standing 
 			s.Relayed = true
 		}
 	}
-	for _, r := range a.evidence(host, rest) {
+	for _, v := range rest {
+		s.WorstRTT = max(s.WorstRTT, a.with(host, v).worst())
+	}
+	for _, r := range a.read[host].own { // it is fit, so none is missing
 		switch r.Signal {
-		case fitness.RTT:
-			s.WorstRTT = max(s.WorstRTT, r.Figure)
 		case fitness.WALFsync:
 			s.WAL = r.Figure
 		case fitness.Memory:
@@ -183,38 +156,4 @@ func (a *assessment) standing(host, out string, rest []string) fitness.Standing 
 		}
 	}
 	return s
-}
-
-// noCandidate says of each eligible host what it lacks to take the vote of one
-// of the voters that should be moved.
-func (a *assessment) noCandidate(outs []string, verdicts []fitness.Verdict) []Refusal {
-	var lacks []Refusal
-	for _, v := range verdicts {
-		if o := a.obstacle(v.Host, a.remaining(outs[0])); o != nil && o.Code != "" {
-			lacks = append(lacks, *o)
-		}
-	}
-	if len(lacks) == 0 {
-		return []Refusal{owner(NoCandidate, "", fmt.Sprintf("%s should be moved and no host without a vote is eligible", strings.Join(outs, ", ")),
-			"mark a host: suffrage host eligible HOST")}
-	}
-	return lacks
-}
-
-func (a *assessment) plan(p *proposal) *Plan {
-	out, in := p.suspect.Host, p.in.Host
-	bad := a.violations(out)
-	why := fmt.Sprintf("%s, for a whole window", describe(bad))
-	switch p.suspect.By {
-	case "witnesses":
-		why += "; hosts outside the pair find it slow too"
-	case "order":
-		why += "; nothing tells which end of the pair is slow, so one is moved and the other judged again after the cooldown"
-	}
-	why += fmt.Sprintf("; without it %d of %d violating pairs remain; %s is fit (%s)", len(a.blame.Pairs)-p.cleared, len(a.blame.Pairs), in, p.in)
-	plan := &Plan{Out: out, In: in, OutMember: a.member[out], Why: why, Figures: data(bad), Steps: steps(out, in)}
-	for _, r := range p.ranked {
-		plan.Ranked = append(plan.Ranked, r.String())
-	}
-	return plan
 }

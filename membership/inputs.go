@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"time"
 
 	"suffrage/fitness"
@@ -90,8 +91,8 @@ func WriteInputs(w io.Writer, in Inputs) error {
 	return nil
 }
 
-// ReadInputs reads the JSON form strictly: an unknown key, another version or
-// anything after the value is an error that names the line.
+// ReadInputs reads the JSON form strictly: an unknown key, a key given twice,
+// another version or anything after the value is an error that names the line.
 func ReadInputs(data []byte) (Inputs, error) {
 	if len(data) > MaxInputs {
 		return Inputs{}, fmt.Errorf("membership: inputs of %d bytes; at most %d are read", len(data), MaxInputs)
@@ -99,39 +100,29 @@ func ReadInputs(data []byte) (Inputs, error) {
 	var v struct {
 		Version *int `json:"version"`
 	}
+	// This reads the file to its end, so from here on its syntax is known to be right.
 	if err := json.Unmarshal(data, &v); err != nil {
-		return Inputs{}, inputsError(data, err)
+		at := int64(len(data))
+		if syntax := (*json.SyntaxError)(nil); errors.As(err, &syntax) {
+			at = syntax.Offset
+		} else if kind := (*json.UnmarshalTypeError)(nil); errors.As(err, &kind) {
+			at = kind.Offset
+			err = errors.New("this is not an inputs file: it must be an object with a whole number as its version")
+		}
+		return Inputs{}, fmt.Errorf("membership: inputs line %d: %w", line(data, at), err)
 	}
-	if v.Version == nil {
+	switch {
+	case v.Version == nil:
 		return Inputs{}, errors.New(`membership: this is not an inputs file: it has no "version"`)
-	}
-	if *v.Version != InputsVersion {
+	case *v.Version != InputsVersion:
 		return Inputs{}, fmt.Errorf("membership: inputs of version %d; this build reads version %d: use the build that recorded it", *v.Version, InputsVersion)
 	}
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.DisallowUnknownFields()
 	var in Inputs
-	if err := d.Decode(&in); err != nil {
-		return Inputs{}, inputsError(data[:min(int(d.InputOffset()), len(data))], err)
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return Inputs{}, fmt.Errorf("membership: inputs line %d: something follows the value", line(data, d.InputOffset()))
+	d := json.NewDecoder(bytes.NewReader(data))
+	if err := decodeStrict(d, reflect.ValueOf(&in).Elem(), ""); err != nil {
+		return Inputs{}, fmt.Errorf("membership: inputs line %d: %w", line(data, d.InputOffset()), err)
 	}
 	return in, nil
-}
-
-func inputsError(read []byte, err error) error {
-	at := int64(len(read))
-	var syntax *json.SyntaxError
-	var kind *json.UnmarshalTypeError
-	switch {
-	case errors.As(err, &syntax):
-		at = syntax.Offset
-	case errors.As(err, &kind):
-		at = kind.Offset
-		return fmt.Errorf("membership: inputs line %d: %s: found %s, want %s", line(read, at), kind.Field, kind.Value, kind.Type)
-	}
-	return fmt.Errorf("membership: inputs line %d: %w", line(read, at), err)
 }
 
 func line(data []byte, offset int64) int {

@@ -1,6 +1,9 @@
 package membership
 
 import (
+	"cmp"
+	"fmt"
+	"slices"
 	"time"
 
 	"suffrage/fitness"
@@ -147,7 +150,30 @@ func (v View) Voters() []Member {
 			out = append(out, m)
 		}
 	}
+	slices.SortFunc(out, func(a, b Member) int { return cmp.Compare(a.ID, b.ID) })
 	return out
+}
+
+// unusable says why nothing may be decided from the view, or nothing: no quorum
+// served the member list, or the view contradicts itself.
+func (v View) unusable() string {
+	if v.Error != "" {
+		return "the member list could not be read through a quorum: " + v.Error
+	}
+	members, hosts := map[string]bool{}, map[string]bool{}
+	for _, m := range v.Members {
+		if members[m.ID] {
+			return fmt.Sprintf("the view contradicts itself: member %s is in it twice", m.ID)
+		}
+		members[m.ID] = true
+	}
+	for _, h := range v.Hosts {
+		if hosts[h.Name] {
+			return fmt.Sprintf("the view contradicts itself: host %s is in it twice", h.Name)
+		}
+		hosts[h.Name] = true
+	}
+	return ""
 }
 
 // Leader is the ID that the responding voters name, or empty when they do not

@@ -1,0 +1,248 @@
+package membership
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"suffrage/fitness"
+)
+
+// swap finds the swap that is wanted, or says why there is none. No plan and no
+// refusal means that nothing is wanted.
+//
+// What a swap in the past forbids (quarantine, no host moved back within an
+// hour, futile) has its place in stand, with the first version that can swap.
+func (a *assessment) swap() (*Plan, []Refusal) {
+	var refusals []Refusal
+	var best *proposal
+	var stuck []fitness.Suspect
+	for _, s := range a.blame.Suspects {
+		if r := a.forbidden(s.Host); r != nil {
+			refusals = append(refusals, *r)
+		} else if p := a.propose(s); p == nil {
+			stuck = append(stuck, s)
+		} else if best == nil || p.compare(best) < 0 {
+			best = p
+		}
+	}
+	switch {
+	case best != nil:
+		// What is in the way of moving one suspect does not hold back another.
+		plan := a.plan(best)
+		return plan, a.cooldown(plan)
+	case len(stuck) > 0:
+		refusals = append(refusals, a.noCandidate(stuck[0])...)
+	}
+	return nil, refusals
+}
+
+// proposal is a suspect with the best host to take its vote.
+type proposal struct {
+	suspect fitness.Suspect
+	in      fitness.Standing
+	ranked  []fitness.Standing
+	left    int            // violating pairs that there would be
+	stood   bool           // it is the plan that stood before
+	leads   bool           // the suspect is the etcd leader
+	worst   fitness.Figure // the worst p99 among the voters that there would be
+}
+
+// compare orders proposals, the better first: a sure suspect before an
+// unsettled one, fewer pairs left, then not the etcd leader, then the lower
+// projected worst p99, then the name (fitness.md, Blame). Before the leader
+// comes the plan that stood: a leader or a figure that swings must not make the
+// decision swing.
+func (p *proposal) compare(o *proposal) int {
+	return cmp.Or(
+		first(p.suspect.By != "order", o.suspect.By != "order"),
+		cmp.Compare(p.left, o.left),
+		first(p.stood, o.stood),
+		first(!p.leads, !o.leads),
+		cmp.Compare(p.worst, o.worst),
+		cmp.Compare(p.suspect.Host, o.suspect.Host),
+	)
+}
+
+// first orders what is before what is not.
+func first(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return -1
+	}
+	return 1
+}
+
+// propose finds the best candidate to take the suspect's vote, nil when no host
+// can.
+func (a *assessment) propose(s fitness.Suspect) *proposal {
+	rest := a.remaining(s.Host)
+	var ranked []fitness.Standing
+	for _, name := range a.candidates() {
+		if standing, refusal := a.stand(name, s, rest); refusal == nil {
+			ranked = append(ranked, standing)
+		}
+	}
+	if len(ranked) == 0 {
+		return nil
+	}
+	rtt, wal := a.in.Policy.Limits.For(fitness.RTT, 0), a.in.Policy.Limits.For(fitness.WALFsync, 0)
+	slices.SortFunc(ranked, func(x, y fitness.Standing) int { return x.Compare(y, rtt, wal) })
+	p := &proposal{suspect: s, in: ranked[0], ranked: ranked, leads: s.Host == a.leader}
+	// The plan that stood keeps its candidate while that is still fit.
+	for _, r := range ranked {
+		if prev := a.in.Previous; prev != nil && prev.Key == planKey(s.Host, r.Host) {
+			p.in, p.stood = r, true
+		}
+	}
+	p.left, p.worst = a.left(p.in.Host, s), p.in.WorstRTT
+	for i, x := range rest {
+		for _, y := range rest[i+1:] {
+			p.worst = max(p.worst, a.with(x, y).worst())
+		}
+	}
+	return p
+}
+
+func (a *assessment) plan(p *proposal) *Plan {
+	out, in := p.suspect.Host, p.in.Host
+	bad := a.violations(out)
+	why := fmt.Sprintf("%s: %s, for a whole window", out, describe(bad, 3))
+	switch p.suspect.By {
+	case "witnesses":
+		why += "; hosts outside the pair find it slow too"
+	case "order":
+		why += "; nothing tells which end of the pair is slow, so one is moved and the other judged again after the cooldown"
+	}
+	if n := len(a.blame.Pairs); n > 0 {
+		why += fmt.Sprintf("; with %s in its place %d of %d violating pairs remain", in, p.left, n)
+	}
+	plan := &Plan{Out: out, In: in, OutMember: a.member[out], Why: why + "; fit is " + p.in.String(), Figures: data(bad), Steps: steps(out, in)}
+	for _, r := range p.ranked {
+		plan.Ranked = append(plan.Ranked, r.String())
+	}
+	return plan
+}
+
+// noCandidate says of each eligible host what it lacks to take a suspect's vote.
+func (a *assessment) noCandidate(out fitness.Suspect) []Refusal {
+	var lacks []Refusal
+	for _, name := range a.candidates() {
+		if _, refusal := a.stand(name, out, a.remaining(out.Host)); refusal != nil {
+			lacks = append(lacks, *refusal)
+		}
+	}
+	if len(lacks) == 0 {
+		bad := a.violations(out.Host)
+		lacks = append(lacks, owner(NoCandidate, "", fmt.Sprintf("no host without a vote is eligible to take the vote of %s, which is unfit: ", out.Host),
+			"mark a host: suffrage host eligible HOST").about(bad, 3))
+	}
+	return lacks
+}
+
+// forbidden says what the owner's marks have against moving a voter.
+func (a *assessment) forbidden(out string) *Refusal {
+	var r Refusal
+	switch mark := a.hosts[out].Mark; {
+	case mark.IsPinned():
+		reason := ""
+		if mark.Pinned.Reason != "" {
+			reason = " (" + mark.Pinned.Reason + ")"
+		}
+		r = hold(Pinned, out, fmt.Sprintf("pinned by %s%s, and to blame: ", mark.Pinned.By, reason), "mend the host, or: suffrage host unpin "+out)
+	case !mark.IsManaged():
+		r = owner(UnmanagedVoter, out, "you have said nothing of it, so once out it could not come back; to blame: ", "suffrage host eligible "+out)
+	default:
+		return nil
+	}
+	r = r.about(a.violations(out), 3)
+	return &r
+}
+
+// cooldown holds a plan back for a while after any change of membership and any
+// end of an operation, whatever its outcome.
+func (a *assessment) cooldown(plan *Plan) []Refusal {
+	last, what := a.in.View.MembershipChanged, "the membership changed"
+	for _, o := range a.in.Operations {
+		// Of two that ended together the first by name is told, in any order.
+		if d := o.Ended.Compare(last); d > 0 || d == 0 && "operation "+o.ID+" ended" < what {
+			last, what = o.Ended, "operation "+o.ID+" ended"
+		}
+	}
+	until := last.Add(a.in.Policy.Cooldown())
+	if last.IsZero() || !a.in.Now.Before(until) {
+		return nil
+	}
+	return []Refusal{hold(CooldownRunning, "", fmt.Sprintf("%s at %s and nothing new is started for %s; then: %s", what, stamp(last), a.in.Policy.Cooldown(), plan),
+		"lifts at "+stamp(until))}
+}
+
+// manyUnfit refuses when more voters are to blame than may fail: they share a
+// cause, and moving one vote will not help. A restart counts at once and not
+// after a whole window: it is one event, and when it hits several voters (a
+// stall in which they all lost their election) none of them is to be moved for
+// it. With fewer than three voters none may fail, and guardCount says so.
+func (a *assessment) manyUnfit() []Refusal {
+	counts := func(r fitness.Reading) bool {
+		return over(&r, fitness.Whole) || r.Signal == fitness.Stability && over(&r, 0)
+	}
+	blamed, possible := slices.Clone(a.blame.Hosts), slices.Clone(a.blame.Possible)
+	for _, v := range a.voters {
+		if slices.ContainsFunc(a.of(v).own, func(r *fitness.Reading) bool { return r != nil && counts(*r) }) {
+			blamed, possible = append(blamed, v), append(possible, v)
+		}
+	}
+	blamed, possible = distinct(blamed), distinct(possible)
+	tolerance := Tolerance(len(a.voters), len(a.voters))
+	if len(blamed) <= tolerance || len(a.voters) < 3 {
+		return nil
+	}
+	var each []string
+	var all []fitness.Reading
+	for _, h := range possible {
+		bad := only(a.evidence(h, a.voters), counts)
+		each = append(each, fmt.Sprintf("%s (%s)", h, describe(bad, 1)))
+		all = append(all, bad...)
+	}
+	r := hold(ManyUnfit, strings.Join(possible, ","), fmt.Sprintf("%d of %s are to blame, %d may fail; moving one vote will not help%s",
+		len(blamed), strings.Join(each, ", "), tolerance, a.shared(possible)), "find what they share and mend that")
+	r.Figures = data(all)
+	return []Refusal{r.with("to_blame", int64(len(blamed)), int64(tolerance), "1")}
+}
+
+func distinct(hosts []string) []string {
+	slices.Sort(hosts)
+	return slices.Compact(hosts)
+}
+
+// shared names what the hosts have in common, where it is known.
+func (a *assessment) shared(hosts []string) string {
+	zone, link, relayed := a.hosts[hosts[0]].Facts.Zone, a.hosts[hosts[0]].Facts.Link.Class, true
+	for _, h := range hosts {
+		f := a.hosts[h].Facts
+		if f.Zone != zone {
+			zone = ""
+		}
+		if f.Link.Class != link {
+			link = ""
+		}
+		relayed = relayed && slices.ContainsFunc(f.Paths, func(p fitness.Path) bool { return p.Kind == "relayed" })
+	}
+	var share []string
+	if zone != "" {
+		share = append(share, "zone "+zone)
+	}
+	if link == fitness.Wifi || link == fitness.Cellular {
+		share = append(share, string(link)+" links")
+	}
+	if relayed {
+		share = append(share, "relayed paths")
+	}
+	if len(share) == 0 {
+		return ""
+	}
+	return "; they share " + strings.Join(share, ", ")
+}
