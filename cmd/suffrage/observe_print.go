@@ -83,8 +83,8 @@ func measuredRows(r observe.Report) [][]string {
 
 // short keeps both ends of a long name: K3s appends what tells two apart.
 func short(s string) string {
-	if r := []rune(s); len(r) > 17 {
-		return string(r[:8]) + "…" + string(r[len(r)-8:])
+	if r := []rune(s); len(r) > 15 {
+		return string(r[:6]) + "…" + string(r[len(r)-8:])
 	}
 	return s
 }
@@ -110,6 +110,12 @@ func database(m observe.Member) string {
 func bytesText(n int64) string {
 	if n >= 1<<30 {
 		return fmt.Sprintf("%.1fGiB", float64(n)/(1<<30))
+	}
+	switch {
+	case n < 1<<20:
+		return fmt.Sprintf("%dKiB", n>>10)
+	case n >= 100<<20:
+		return fmt.Sprintf("%dMiB", n>>20)
 	}
 	return fmt.Sprintf("%.1fMiB", float64(n)/(1<<20))
 }
@@ -167,10 +173,11 @@ func disk(d observe.Disk) string {
 	return "–"
 }
 
-// edge is an edge of a bucket: etcd's are 1 ms·2^n, so whole milliseconds.
+// edge is an edge of a bucket: etcd's are 1 ms·2^n, so whole milliseconds below
+// a second; the last one has no upper edge, and its lower one is 8.2 s.
 func edge(f fitness.Figure) string {
-	if f == fitness.Inf {
-		return "8 s and more"
+	if f >= 1 {
+		return strconv.FormatFloat(float64(f), 'f', 1, 64) + " s"
 	}
 	return strconv.FormatFloat(float64(f)*1000, 'f', -1, 64) + " ms"
 }
