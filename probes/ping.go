@@ -20,7 +20,8 @@ type Outcome struct {
 	At time.Time
 	// RTT is the time from the ping's tick to its answer, which is what a
 	// message of etcd's on the same path would have met: where the connection
-	// had to be made first, that time is part of it.
+	// had to be made first, that time is part of it. Of a lost ping it is how
+	// long it was waited for.
 	RTT time.Duration
 	// Offset is how far the peer's clock is ahead of this one, in NTP's way:
 	// half of what the way there seems longer than the way back.
@@ -297,7 +298,7 @@ func (p *Pinger) expire(now time.Time) {
 		if err == nil {
 			err = fmt.Errorf("probes: ping: no answer within %v", p.timeout)
 		}
-		p.drop(Outcome{At: now, Late: w.late, Err: err})
+		p.drop(Outcome{At: now, RTT: now.Sub(w.at), Late: w.late, Err: err})
 	}
 	if p.conn != nil && !p.asking.IsZero() && now.Sub(p.asking) >= 2*p.timeout {
 		p.broken(fmt.Errorf("nothing heard for %v", 2*p.timeout))
@@ -315,7 +316,8 @@ func (p *Pinger) broken(err error) {
 func (p *Pinger) loseAll(err error) {
 	now := time.Now()
 	for p.count > 0 {
-		p.drop(Outcome{At: now, Late: p.waiting[p.first].late, Err: err})
+		w := p.waiting[p.first]
+		p.drop(Outcome{At: now, RTT: now.Sub(w.at), Late: w.late, Err: err})
 	}
 }
 
