@@ -168,9 +168,12 @@ func without(hosts []string, not []string) []string {
 // to blame for what is slow now: with three voters one slow one would make all
 // three unfit. A pair of which nothing tells the slow end spoils both.
 func (a *assessment) verdict(host string) fitness.Verdict {
-	beside := a.clear
+	return fitness.Judge(host, a.evidence(host, a.beside(host)))
+}
+
+func (a *assessment) beside(host string) []string {
 	if slices.Contains(a.now.Certain, host) {
-		beside = a.voters
+		return a.voters
 	}
-	return fitness.Judge(host, a.evidence(host, beside))
+	return a.clear
 }

@@ -3,6 +3,7 @@ package membership
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"suffrage/fitness"
 )
@@ -88,14 +89,19 @@ func unknown(r fitness.Reading) bool { return r.Band == fitness.Unknown }
 
 func notUnder(r fitness.Reading) bool { return r.Band != fitness.Under }
 
-// data turns readings into the figures of a refusal or a plan.
+// data turns readings into the figures of a refusal or a plan. Of one that is
+// unknown there is no figure, only how many samples there are.
 func data(readings []fitness.Reading) []Datum {
 	out := make([]Datum, 0, len(readings))
 	for _, r := range readings {
-		limit := r.Limit.Voter
-		d := Datum{Name: string(r.Signal), Value: r.Figure, Limit: &limit, Unit: r.Signal.Unit(), Peer: r.Peer, Count: r.Count}
-		if r.Band != fitness.Unknown {
-			d.Since = r.Since
+		limit := r.Limit.Candidate
+		d := Datum{Name: string(r.Signal), Value: r.Figure, Limit: &limit, Unit: r.Signal.Unit(), Peer: r.Peer, Count: r.Count, Since: r.Since}
+		switch r.Band {
+		case fitness.Over:
+			limit = r.Limit.Voter
+		case fitness.Unknown:
+			limit = fitness.WindowSize
+			d.Name, d.Value, d.Unit, d.Since = d.Name+"_samples", fitness.Figure(r.Count), "1", time.Time{}
 		}
 		out = append(out, d)
 	}

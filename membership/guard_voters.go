@@ -104,9 +104,9 @@ func guardVersions(in Inputs) []Refusal {
 	voters := responding(in.View)
 	for _, m := range voters {
 		if why := unsafe(m.Version); why != "" {
-			out = append(out, owner(UnsafeVersion, m.Label(), "etcd "+m.Version+": "+why, "upgrade etcd on "+m.Label()))
+			out = append(out, owner(UnsafeVersion, m.Label(), fmt.Sprintf("etcd %q: %s", m.Version, why), "upgrade etcd on "+m.Label()))
 		}
-		if first := voters[0].Version; m.Version != first {
+		if first := voters[0].Version; m.Version != first && m.Version != "" {
 			out = append(out, hold(VersionSkew, m.Label(), fmt.Sprintf("etcd %s beside %s on %s", m.Version, first, voters[0].Label()), "lifts when all voters run the same version"))
 		}
 	}
@@ -121,7 +121,7 @@ func guardVersions(in Inputs) []Refusal {
 func unsafe(version string) string {
 	var major, minor, patch int
 	if n, err := fmt.Sscanf(version, "%d.%d.%d", &major, &minor, &patch); n != 3 || err != nil {
-		return "its version cannot be read"
+		return "this version cannot be read"
 	}
 	switch {
 	case major != 3 || minor < 5:

@@ -18,7 +18,7 @@ import (
 // accept what older ones refused (etcd.md 0 and 1).
 func Guards(in Inputs) []Refusal {
 	if why := in.View.unusable(); why != "" {
-		return []Refusal{hold(MembershipUnknown, "", why, "restore contact with a majority of the voters; `suffrage status` shows which answer")}
+		return []Refusal{hold(MembershipUnknown, "", why, "lifts when it can be read; `suffrage status` shows which voters answer")}
 	}
 	var out []Refusal
 	for _, guard := range []func(Inputs) []Refusal{

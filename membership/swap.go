@@ -117,10 +117,10 @@ func (a *assessment) plan(p *proposal) *Plan {
 	case "order":
 		why += "; nothing tells which end of the pair is slow, so one is moved and the other judged again after the cooldown"
 	}
-	if n := len(a.blame.Pairs); n > 0 {
+	if n := len(a.blame.Pairs); p.left < n {
 		why += fmt.Sprintf("; with %s in its place %d of %d violating pairs remain", in, p.left, n)
 	}
-	plan := &Plan{Out: out, In: in, OutMember: a.member[out], Why: why + "; fit is " + p.in.String(), Figures: data(bad), Steps: steps(out, in)}
+	plan := &Plan{Out: out, In: in, OutMember: a.member[out], Why: why + "; " + in + " is fit: " + strings.TrimPrefix(p.in.String(), in+": "), Figures: data(bad), Steps: steps(out, in)}
 	for _, r := range p.ranked {
 		plan.Ranked = append(plan.Ranked, r.String())
 	}
@@ -203,7 +203,7 @@ func (a *assessment) manyUnfit() []Refusal {
 	var each []string
 	var all []fitness.Reading
 	for _, h := range possible {
-		bad := only(a.evidence(h, a.voters), counts)
+		bad := only(a.evidence(h, a.beside(h)), counts)
 		each = append(each, fmt.Sprintf("%s (%s)", h, describe(bad, 1)))
 		all = append(all, bad...)
 	}

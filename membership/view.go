@@ -154,11 +154,11 @@ func (v View) Voters() []Member {
 	return out
 }
 
-// unusable says why nothing may be decided from the view, or nothing: no quorum
-// served the member list, or the view contradicts itself.
+// unusable says why nothing may be decided from the view, or nothing: the
+// membership could not be read, or what was read contradicts itself.
 func (v View) unusable() string {
 	if v.Error != "" {
-		return "the member list could not be read through a quorum: " + v.Error
+		return "the membership could not be read: " + v.Error
 	}
 	members, hosts := map[string]bool{}, map[string]bool{}
 	for _, m := range v.Members {
