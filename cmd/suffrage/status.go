@@ -122,7 +122,7 @@ func (s Status) print(w io.Writer) {
 		if !h.Verdict.Since.IsZero() {
 			since = ago(h.Verdict.Since, now)
 		}
-		rows = append(rows, []string{h.Host, h.Role, h.Mark.Word(), string(h.Verdict.Status), since})
+		rows = append(rows, []string{h.Host, h.Role, h.Mark.Word(), h.Verdict.Status.String(), since})
 	}
 	table(w, rows)
 	for _, h := range s.Hosts {
@@ -148,10 +148,10 @@ func headline(w io.Writer, d membership.Decision, now time.Time) {
 	default:
 		fmt.Fprintf(w, "nothing would be done (since %s):\n", ago(d.Since, now))
 	}
-	printRefusals(w, d, now)
+	printHolds(w, d, now)
 }
 
-func printRefusals(w io.Writer, d membership.Decision, now time.Time) {
+func printHolds(w io.Writer, d membership.Decision, now time.Time) {
 	for _, r := range d.Refusals {
 		fmt.Fprintln(w, wrap(fmt.Sprintf("%s [%s, since %s]", r, r.Kind, ago(r.Since, now)), "  "))
 		fmt.Fprintln(w, wrap("→ "+r.Next, "    "))

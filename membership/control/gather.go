@@ -271,6 +271,10 @@ func (g *Gatherer) policy(hosts []Roster, v membership.View) membership.Policy {
 // elections.
 func settle(l fitness.Limits) time.Duration { return 5 * l.ElectionTimeout.Std() }
 
+// maxPeriod bounds what an agent may call its period: with one of hours, its
+// samples would never grow old.
+const maxPeriod = time.Minute
+
 func (g *Gatherer) readings(in membership.Inputs, hosts []Roster) []fitness.Reading {
 	from := map[string]time.Time{}
 	for _, h := range hosts {
@@ -288,7 +292,7 @@ func (g *Gatherer) readings(in membership.Inputs, hosts []Roster) []fitness.Read
 			continue
 		}
 		for _, s := range t.series {
-			c := fitness.Context{Host: h.Name, Now: t.received, Period: t.report.Period.Std(), NotBefore: from[h.Name],
+			c := fitness.Context{Host: h.Name, Now: t.received, Period: min(t.report.Period.Std(), maxPeriod), NotBefore: from[h.Name],
 				Limit: in.Policy.Limits.For(s.Signal, t.report.Facts.MemoryTotal)}
 			if p := from[s.Peer]; s.Peer != "" && p.After(c.NotBefore) {
 				c.NotBefore = p

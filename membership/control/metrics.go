@@ -92,7 +92,7 @@ func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 	}
 	for _, v := range d.Verdicts {
 		for _, st := range []fitness.Status{fitness.Fit, fitness.Marginal, fitness.Unfit, fitness.StatusUnknown} {
-			gauge(verdictDesc, oneIf(v.Status == st), v.Host, string(st))
+			gauge(verdictDesc, oneIf(v.Status == st), v.Host, st.String())
 		}
 	}
 	for _, k := range []membership.Kind{membership.Steady, membership.Planned, membership.StepNext, membership.Refused} {
