@@ -32,6 +32,7 @@ type member struct {
 	started int64         // microseconds by the record's clock; 0 is not known
 	heard   int64         // when the page was read last
 	pages   []page        // of the newest window, oldest first
+	first   int64         // when the first page of this process was read
 }
 
 type page struct {
@@ -98,7 +99,7 @@ func (m *member) note(got probes.EtcdMetrics, now int64, wall time.Time) {
 }
 
 // histograms compares the page with the oldest one of the newest window. Until
-// that is nearly a window old, the probes decide alone.
+// pages reach back that far, the probes decide alone.
 func (m *member) histograms(got probes.EtcdMetrics, now int64) {
 	p := page{at: now, wal: got.WALFsync, commit: got.BackendCommit}
 	if n := len(m.pages); n > 0 {
@@ -108,13 +109,16 @@ func (m *member) histograms(got probes.EtcdMetrics, now int64) {
 			m.pages = m.pages[:0] // another process counts now
 		}
 	}
+	if len(m.pages) == 0 {
+		m.first = now
+	}
 	m.pages = append(m.pages, p)
 	window := m.window.Microseconds()
 	for now-m.pages[0].at > window {
 		m.pages = append(m.pages[:0], m.pages[1:]...)
 	}
 	old := m.pages[0]
-	if now-old.at < window*17/20 { // a tick's jitter must not cost a whole read
+	if now-m.first < window {
 		return
 	}
 	if d, ok := p.wal.Since(old.wal); ok {

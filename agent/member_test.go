@@ -61,6 +61,7 @@ func TestHistogramOverOneWindow(t *testing.T) {
 	w.page(4, 1020, 900, counts(1_000_150, 1_000_100))
 	want := []fitness.Bound{
 		{At: start + 10e6, Lo: 0, Hi: .008, N: 100},
+		{At: start + 16e6, Lo: .008, Hi: .016, N: 100},
 		{At: start + 20e6, Lo: .008, Hi: .016, N: 150},
 	}
 	if diff := cmp.Diff(want, w.bounds()); diff != "" {
