@@ -11,16 +11,20 @@ import (
 type assessment struct {
 	in     Inputs
 	names  []string // of all hosts, sorted
-	hosts  map[string]Host
+	hosts  map[string]*Host
 	voters []string          // hosts that vote, sorted; members without a host are the guards' case
 	clear  []string          // of them, those that are not certainly to blame now
 	rank   map[string]int    // voter host → place in voters
 	member map[string]string // voter host → member ID
 	listed map[string]bool   // hosts that have a member of any kind
 	leader string            // host that leads
-	read   map[string]*readings
-	blame  fitness.Blame // of what has been so for a whole window: for acting
-	now    fitness.Blame // of what is so now: for showing
+
+	database int64 // the largest one among the voters, in bytes
+	scratch  []fitness.Reading
+
+	read  map[string]*readings
+	blame fitness.Blame // of what has been so for a whole window: for acting
+	now   fitness.Blame // of what is so now: for showing
 }
 
 // readings are those of one host: its own, in the order of fitness.HostSignals,
@@ -57,15 +61,17 @@ func (b both) worst() (f fitness.Figure) {
 
 func assess(in Inputs) *assessment {
 	n := len(in.View.Hosts)
-	a := &assessment{in: in, names: make([]string, 0, n), hosts: make(map[string]Host, n), rank: map[string]int{},
+	a := &assessment{in: in, names: make([]string, 0, n), hosts: make(map[string]*Host, n), rank: map[string]int{},
 		member: map[string]string{}, listed: map[string]bool{}, read: make(map[string]*readings, n)}
-	for _, h := range in.View.Hosts {
+	for i := range in.View.Hosts {
+		h := &in.View.Hosts[i]
 		a.hosts[h.Name] = h
 		a.names = append(a.names, h.Name)
 	}
 	slices.Sort(a.names)
 	leader := in.View.Leader()
 	for _, m := range in.View.Voters() {
+		a.database = max(a.database, m.DBSize)
 		if m.ID == leader {
 			a.leader = m.Host
 		}
@@ -168,7 +174,8 @@ func without(hosts []string, not []string) []string {
 // to blame for what is slow now: with three voters one slow one would make all
 // three unfit. A pair of which nothing tells the slow end spoils both.
 func (a *assessment) verdict(host string) fitness.Verdict {
-	return fitness.Judge(host, a.evidence(host, a.beside(host)))
+	a.scratch = a.addEvidence(a.scratch[:0], host, a.beside(host))
+	return fitness.Judge(host, a.scratch)
 }
 
 func (a *assessment) beside(host string) []string {

@@ -21,19 +21,45 @@ func (a *assessment) candidates() []string {
 	return out
 }
 
-// remaining are the voters that a candidate is judged beside when one leaves:
-// those that stay, without those that are certainly to blame themselves, since
-// a slow pair with a slow voter says nothing of the candidate. (fitness.md asks
-// a candidate to be fast to every voter that would remain; with two slow voters
-// of five no candidate ever would be, and the fleet would keep both. That the
-// swap clears more pairs than it makes is asked all the same.)
-func (a *assessment) remaining(out string) []string {
-	return without(a.voters, append([]string{out}, a.blame.Certain...))
+// vacancy is the place that a suspect would leave.
+type vacancy struct {
+	fitness.Suspect
+	// beside are the voters that a candidate is judged beside: those that stay,
+	// without those that are certainly to blame themselves, since a slow pair
+	// with a slow voter says nothing of the candidate. (fitness.md asks a
+	// candidate to be fast to every voter that would remain; with two slow voters
+	// of five no candidate ever would be, and the fleet would keep both. That the
+	// swap clears more pairs than it makes is asked all the same.)
+	beside []string
+	zones  map[string]int // the zones of all that stay
+}
+
+func (a *assessment) vacancy(s fitness.Suspect) vacancy {
+	v := vacancy{Suspect: s, beside: without(a.voters, append([]string{s.Host}, a.blame.Certain...)), zones: map[string]int{}}
+	for _, h := range a.voters {
+		if zone := a.hosts[h].Facts.Zone; h != s.Host && zone != "" {
+			v.zones[zone]++
+		}
+	}
+	return v
+}
+
+// crowd is the largest number of voters in one zone once one in that zone has
+// come. Hosts without a zone share with nobody.
+func (v vacancy) crowd(zone string) int {
+	most := 0
+	if zone != "" {
+		most = v.zones[zone] + 1
+	}
+	for _, n := range v.zones {
+		most = max(most, n)
+	}
+	return most
 }
 
 // stand gives what a host is ranked by if it may take a suspect's vote, or what
 // is in the way.
-func (a *assessment) stand(host string, out fitness.Suspect, rest []string) (fitness.Standing, *Refusal) {
+func (a *assessment) stand(host string, out vacancy) (fitness.Standing, *Refusal) {
 	h := a.hosts[host]
 	refuse := func(r Refusal) (fitness.Standing, *Refusal) {
 		r.Subject = cmp.Or(r.Subject, host)
@@ -52,12 +78,12 @@ func (a *assessment) stand(host string, out fitness.Suspect, rest []string) (fit
 			return refuse(owner(VersionSkew, "", fmt.Sprintf("it runs suffrage %s, voter %s runs %s", h.Software, v, s), "install the voters' version on "+host))
 		}
 	}
-	if need := 2 * a.database(); h.Facts.DiskFree < need {
+	if need := 2 * a.database; h.Facts.DiskFree < need {
 		free := fitness.Figure(h.Facts.DiskFree)
 		return refuse(owner(DiskSpace, "", fmt.Sprintf("%s free, twice the database is %s", free.Text("B"), fitness.Figure(need).Text("B")), "free space on "+host).
 			with("disk_free", h.Facts.DiskFree, need, "B"))
 	}
-	evidence := a.evidence(host, rest)
+	evidence := a.addEvidence(a.scratch[:0], host, out.beside)
 	// It joins through the leader and will serve all that remain, the slow ones
 	// among them, so it has to reach each of these whatever it is judged beside.
 	for _, v := range a.voters {
@@ -67,10 +93,13 @@ func (a *assessment) stand(host string, out fitness.Suspect, rest []string) (fit
 		if r := a.with(host, v).cut(); r != nil {
 			return refuse(unreachable(host+","+v, r))
 		}
-		if r := a.pair(host, v); v == a.leader && !slices.Contains(rest, v) && unknown(r) {
-			evidence = append(evidence, r)
+		if v == a.leader && !slices.Contains(out.beside, v) {
+			if r := a.pair(host, v); r.Band == fitness.Unknown {
+				evidence = append(evidence, *r)
+			}
 		}
 	}
+	a.scratch = evidence
 	fitWhole := "lifts when it has been fit for a whole window"
 	switch v := fitness.Judge(host, evidence); {
 	case v.Status == fitness.StatusUnknown:
@@ -83,16 +112,16 @@ func (a *assessment) stand(host string, out fitness.Suspect, rest []string) (fit
 	case !v.Whole:
 		return refuse(notHeld("", v, fitWhole))
 	}
-	if left, before := a.left(host, out), len(a.blame.Pairs); left > before || left == before && out.By != "own" {
+	if left, before := a.left(host, out.Suspect), len(a.blame.Pairs); left > before || left == before && out.By != "own" {
 		return refuse(hold(NoCandidate, "", fmt.Sprintf("it is slow with other voters too: %d pairs would violate, as many as now or more", left), fitWhole).
 			with("violating_pairs", int64(left), int64(before), "1"))
 	}
-	return a.standing(host, out.Host, rest), nil
+	return a.standing(host, out), nil
 }
 
 // unqualified names the kinds of evidence that the host has not given: a vote
 // goes only to a host that was measured itself, not one like it.
-func unqualified(h Host) string {
+func unqualified(h *Host) string {
 	var missing []string
 	if h.Facts.Disk == "" {
 		missing = append(missing, "a disk that was written to")
@@ -109,15 +138,6 @@ func unqualified(h Host) string {
 	return "not measured on it: " + strings.Join(missing, ", ")
 }
 
-// database is the largest database among the voters, in bytes.
-func (a *assessment) database() int64 {
-	var n int64
-	for _, m := range a.in.View.Voters() {
-		n = max(n, m.DBSize)
-	}
-	return n
-}
-
 // left counts the pairs that would violate once the suspect's vote is the host's.
 func (a *assessment) left(host string, out fitness.Suspect) int {
 	n := len(a.blame.Pairs) - out.Clears
@@ -129,22 +149,15 @@ func (a *assessment) left(host string, out fitness.Suspect) int {
 	return n
 }
 
-func (a *assessment) standing(host, out string, rest []string) fitness.Standing {
+func (a *assessment) standing(host string, out vacancy) fitness.Standing {
 	h := a.hosts[host]
-	s := fitness.Standing{Host: host, Link: h.Facts.Link.Class}
-	zones := map[string]int{}
-	for _, v := range append([]string{host}, a.voters...) {
-		if z := a.hosts[v].Facts.Zone; v != out && z != "" {
-			zones[z]++
-			s.Crowd = max(s.Crowd, zones[z])
-		}
-	}
+	s := fitness.Standing{Host: host, Link: h.Facts.Link.Class, Crowd: out.crowd(h.Facts.Zone)}
 	for _, p := range h.Facts.Paths {
-		if p.Kind == "relayed" && slices.Contains(rest, p.Peer) {
+		if p.Kind == "relayed" && slices.Contains(out.beside, p.Peer) {
 			s.Relayed = true
 		}
 	}
-	for _, v := range rest {
+	for _, v := range out.beside {
 		s.WorstRTT = max(s.WorstRTT, a.with(host, v).worst())
 	}
 	for _, r := range a.read[host].own { // it is fit, so none is missing

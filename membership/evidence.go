@@ -12,7 +12,13 @@ import (
 // its own, and its round trips with each of them. What should be there and is
 // not counts as unknown.
 func (a *assessment) evidence(host string, voters []string) []fitness.Reading {
-	out := make([]fitness.Reading, 0, len(fitness.HostSignals)+len(voters)+1)
+	return a.addEvidence(nil, host, voters)
+}
+
+// addEvidence appends to a slice that may be used again: with a thousand hosts
+// this is most of what a decision costs.
+func (a *assessment) addEvidence(out []fitness.Reading, host string, voters []string) []fitness.Reading {
+	out = slices.Grow(out, len(fitness.HostSignals)+len(voters)+1)
 	known := a.read[host]
 	for i, s := range fitness.HostSignals {
 		if known == nil || known.own[i] == nil {
@@ -23,7 +29,7 @@ func (a *assessment) evidence(host string, voters []string) []fitness.Reading {
 	}
 	for _, v := range voters {
 		if v != host {
-			out = append(out, a.pair(host, v))
+			out = append(out, *a.pair(host, v))
 		}
 	}
 	return out
@@ -35,19 +41,19 @@ func (a *assessment) evidence(host string, voters []string) []fitness.Reading {
 // the pings that others lost to it. What the other end cannot say is that
 // host's refusal, not this one's: an agent that has just started would else
 // make every voter unknown.
-func (a *assessment) pair(host, voter string) fitness.Reading {
+func (a *assessment) pair(host, voter string) *fitness.Reading {
 	b := a.with(host, voter)
 	out := b.out
 	if out == nil {
 		m := a.missing(fitness.RTT, host, voter)
 		out = &m
 	}
-	if b.back == nil || unknown(*b.back) || !worse(b.back, out) {
-		return *out
+	if b.back == nil || b.back.Band == fitness.Unknown || !worse(b.back, out) {
+		return out
 	}
 	turned := *b.back // told from this end
 	turned.Host, turned.Peer = turned.Peer, turned.Host
-	return turned
+	return &turned
 }
 
 // worse reports whether a says worse of the pair than b: over before unknown
@@ -64,12 +70,20 @@ func worse(a, b *fitness.Reading) bool {
 }
 
 func badness(b fitness.Band) int {
-	return slices.Index([]fitness.Band{fitness.Under, fitness.Between, fitness.Unknown, fitness.Over}, b)
+	switch b {
+	case fitness.Under:
+		return 0
+	case fitness.Between:
+		return 1
+	case fitness.Over:
+		return 3
+	}
+	return 2
 }
 
 func (a *assessment) missing(s fitness.Signal, host, peer string) fitness.Reading {
 	note := "no samples from " + host
-	if !a.hosts[host].Reachable {
+	if h := a.hosts[host]; h == nil || !h.Reachable {
 		note = "the agent on " + host + " does not answer"
 	}
 	return fitness.Reading{Signal: s, Host: host, Peer: peer, Note: note, Since: a.in.Now, Limit: a.in.Policy.Limits.For(s, 0)}

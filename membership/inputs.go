@@ -118,8 +118,8 @@ func ReadInputs(data []byte) (Inputs, error) {
 		return Inputs{}, fmt.Errorf("membership: inputs of version %d; this build reads version %d: use the build that recorded it", *v.Version, InputsVersion)
 	}
 	var in Inputs
-	d := json.NewDecoder(bytes.NewReader(data))
-	if err := decodeStrict(d, reflect.ValueOf(&in).Elem(), ""); err != nil {
+	d := strict{json.NewDecoder(bytes.NewReader(data)), map[reflect.Type]map[string]int{}}
+	if err := d.decode(reflect.ValueOf(&in).Elem()); err != nil {
 		return Inputs{}, fmt.Errorf("membership: inputs line %d: %w", line(data, d.InputOffset()), err)
 	}
 	return in, nil

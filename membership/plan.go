@@ -14,9 +14,13 @@ type Plan struct {
 	Figures []Datum `json:"figures"`
 	// Steps are what would be done, in order.
 	Steps []Step `json:"steps"`
-	// Ranked are all fit candidates, best first, with what put them there.
+	// Ranked are the fit candidates, best first, with what put them there; at
+	// most maxRanked of them.
 	Ranked []string `json:"ranked"`
 }
+
+// maxRanked bounds what a report shows of a large fleet.
+const maxRanked = 20
 
 // Step is one move of a plan.
 type Step struct {

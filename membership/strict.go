@@ -10,106 +10,123 @@ import (
 	"strings"
 )
 
-// decodeStrict decodes the next value into v. It is here because encoding/json
-// takes "VERSION" for version, lets the last of two equal keys win, and cannot
-// say at which line a key is unknown: each of the three would let a file that a
-// person edited decide on something else than what is written in it.
-//
-// path is where v is, such as view.members[0].id.
-func decodeStrict(d *json.Decoder, v reflect.Value, path string) error {
+// strict decodes JSON. It is here because encoding/json takes "VERSION" for
+// version, lets the last of two equal keys win, and cannot say at which line a
+// key is unknown: each of the three would let a file that a person edited decide
+// on something else than what is written in it.
+type strict struct {
+	*json.Decoder
+	fields map[reflect.Type]map[string]int // of each struct, the place of each key
+}
+
+// misread says what is wrong, and where: view.members[0].id.
+type misread struct{ path, what string }
+
+func (e *misread) Error() string { return strings.TrimPrefix(e.path, ".") + ": " + e.what }
+
+// under puts a step before the path of an error.
+func under(step string, err error) error {
+	if m := (*misread)(nil); errors.As(err, &m) {
+		return &misread{step + m.path, m.what}
+	}
+	return &misread{step, err.Error()}
+}
+
+// decode reads the next value into v.
+func (d strict) decode(v reflect.Value) error {
 	switch {
 	case isLeaf(v.Type()):
-		if err := d.Decode(v.Addr().Interface()); err != nil {
-			return fmt.Errorf("%s: %s", path, leafError(err))
+		err := d.Decode(v.Addr().Interface())
+		if kind := (*json.UnmarshalTypeError)(nil); errors.As(err, &kind) {
+			return fmt.Errorf("found %s, want %s", kind.Value, kind.Type)
 		}
-		return nil
+		return err
 	case v.Kind() == reflect.Pointer:
 		// None of them can be null: what is not there is left out.
 		v.Set(reflect.New(v.Type().Elem()))
-		return decodeStrict(d, v.Elem(), path)
+		return d.decode(v.Elem())
 	case v.Kind() == reflect.Slice:
-		return decodeList(d, v, path)
+		return d.list(v)
 	}
-	return decodeObject(d, v, path)
+	return d.object(v)
 }
 
 func isLeaf(t reflect.Type) bool {
-	p := reflect.PointerTo(t)
-	return p.Implements(reflect.TypeFor[json.Unmarshaler]()) || p.Implements(reflect.TypeFor[encoding.TextUnmarshaler]()) ||
-		!slices.Contains([]reflect.Kind{reflect.Struct, reflect.Slice, reflect.Pointer}, t.Kind())
-}
-
-func leafError(err error) string {
-	if kind := (*json.UnmarshalTypeError)(nil); errors.As(err, &kind) {
-		return fmt.Sprintf("found %s, want %s", kind.Value, kind.Type)
+	switch t.Kind() {
+	case reflect.Struct, reflect.Slice, reflect.Pointer:
+		p := reflect.PointerTo(t)
+		return p.Implements(reflect.TypeFor[json.Unmarshaler]()) || p.Implements(reflect.TypeFor[encoding.TextUnmarshaler]())
 	}
-	return err.Error()
+	return true
 }
 
-func decodeList(d *json.Decoder, v reflect.Value, path string) error {
+func (d strict) list(v reflect.Value) error {
 	open, err := d.Token()
 	if err != nil || open == nil { // null is an empty list
 		return err
 	}
 	if open != json.Delim('[') {
-		return fmt.Errorf("%s: found %v, want a list", path, open)
+		return fmt.Errorf("found %v, want a list", open)
 	}
 	v.Set(reflect.MakeSlice(v.Type(), 0, 0))
 	for i := 0; d.More(); i++ {
 		v.Set(reflect.Append(v, reflect.Zero(v.Type().Elem())))
-		if err := decodeStrict(d, v.Index(i), fmt.Sprintf("%s[%d]", path, i)); err != nil {
-			return err
+		if err := d.decode(v.Index(i)); err != nil {
+			return under(fmt.Sprintf("[%d]", i), err)
 		}
 	}
 	_, err = d.Token()
 	return err
 }
 
-func decodeObject(d *json.Decoder, v reflect.Value, path string) error {
+func (d strict) object(v reflect.Value) error {
 	open, err := d.Token()
 	if err != nil {
 		return err
 	}
 	if open != json.Delim('{') {
-		return fmt.Errorf("%s: found %v, want an object", path, open)
+		return fmt.Errorf("found %v, want an object", open)
 	}
-	fields := jsonFields(v.Type())
-	given := map[string]bool{}
+	fields := d.of(v.Type())
+	given := make([]bool, v.NumField())
 	for d.More() {
 		token, err := d.Token()
 		if err != nil {
 			return err
 		}
-		key, _ := token.(string) // a syntax that was checked has only strings there
-		at := strings.TrimPrefix(path+"."+key, ".")
+		key, _ := token.(string) // in a syntax that was checked it is one
 		i, known := fields[key]
 		switch {
 		case !known:
-			return fmt.Errorf("%.200s: unknown key; known there: %s", at, strings.Join(sortedKeys(fields), ", "))
-		case given[key]:
-			return fmt.Errorf("%s: given twice", at)
+			return under(fmt.Sprintf(".%.40s", key), errors.New("unknown key; known there: "+strings.Join(sorted(fields), ", ")))
+		case given[i]:
+			return under("."+key, errors.New("given twice"))
 		}
-		given[key] = true
-		if err := decodeStrict(d, v.Field(i), at); err != nil {
-			return err
+		given[i] = true
+		if err := d.decode(v.Field(i)); err != nil {
+			return under("."+key, err)
 		}
 	}
 	_, err = d.Token()
 	return err
 }
 
-// jsonFields gives the place of each field by its key.
-func jsonFields(t reflect.Type) map[string]int {
-	fields := map[string]int{}
+func (d strict) of(t reflect.Type) map[string]int {
+	fields, seen := d.fields[t]
+	if seen {
+		return fields
+	}
+	fields = map[string]int{}
 	for i := range t.NumField() {
 		if key, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ","); key != "" {
 			fields[key] = i
 		}
 	}
+	d.fields[t] = fields
 	return fields
 }
 
-func sortedKeys(fields map[string]int) []string {
+func sorted(fields map[string]int) []string {
 	keys := make([]string, 0, len(fields))
 	for k := range fields {
 		keys = append(keys, k)

@@ -79,10 +79,10 @@ func first(a, b bool) int {
 // propose finds the best candidate to take the suspect's vote, nil when no host
 // can.
 func (a *assessment) propose(s fitness.Suspect) *proposal {
-	rest := a.remaining(s.Host)
+	place := a.vacancy(s)
 	var ranked []fitness.Standing
 	for _, name := range a.candidates() {
-		if standing, refusal := a.stand(name, s, rest); refusal == nil {
+		if standing, refusal := a.stand(name, place); refusal == nil {
 			ranked = append(ranked, standing)
 		}
 	}
@@ -99,8 +99,8 @@ func (a *assessment) propose(s fitness.Suspect) *proposal {
 		}
 	}
 	p.left, p.worst = a.left(p.in.Host, s), p.in.WorstRTT
-	for i, x := range rest {
-		for _, y := range rest[i+1:] {
+	for i, x := range place.beside {
+		for _, y := range place.beside[i+1:] {
 			p.worst = max(p.worst, a.with(x, y).worst())
 		}
 	}
@@ -121,7 +121,7 @@ func (a *assessment) plan(p *proposal) *Plan {
 		why += fmt.Sprintf("; with %s in its place %d of %d violating pairs remain", in, p.left, n)
 	}
 	plan := &Plan{Out: out, In: in, OutMember: a.member[out], Why: why + "; " + in + " is fit: " + strings.TrimPrefix(p.in.String(), in+": "), Figures: data(bad), Steps: steps(out, in)}
-	for _, r := range p.ranked {
+	for _, r := range p.ranked[:min(len(p.ranked), maxRanked)] {
 		plan.Ranked = append(plan.Ranked, r.String())
 	}
 	return plan
@@ -130,8 +130,9 @@ func (a *assessment) plan(p *proposal) *Plan {
 // noCandidate says of each eligible host what it lacks to take a suspect's vote.
 func (a *assessment) noCandidate(out fitness.Suspect) []Refusal {
 	var lacks []Refusal
+	place := a.vacancy(out)
 	for _, name := range a.candidates() {
-		if _, refusal := a.stand(name, out, a.remaining(out.Host)); refusal != nil {
+		if _, refusal := a.stand(name, place); refusal != nil {
 			lacks = append(lacks, *refusal)
 		}
 	}
