@@ -141,18 +141,30 @@ func line(d membership.Decision) string {
 	case membership.Planned:
 		return fmt.Sprintf("would %s, because %s", d.Plan, d.Plan.Why)
 	case membership.Refused:
-		var waiting, said []string
-		for _, r := range d.Refusals {
-			if r.Code.AboutWindows() {
-				waiting = append(waiting, fmt.Sprintf("%s(%s)", r.Code, r.Subject))
-			} else {
-				said = append(said, r.String())
-			}
-		}
-		if len(waiting) > 0 {
-			said = append(said, "the windows fill: "+strings.Join(waiting, " "))
-		}
-		return strings.Join(said, "; ")
+		return strings.Join(reasons(d.Refusals), "; ")
 	}
 	return string(d.Kind)
+}
+
+// reasons are refusals as text; those about windows, of which there is one per
+// host, in one phrase for each code.
+func reasons(refusals []membership.Refusal) []string {
+	var said, filling, holding []string
+	for _, r := range refusals {
+		switch r.Code {
+		case membership.SamplesMissing:
+			filling = append(filling, r.Subject)
+		case membership.NotHeld:
+			holding = append(holding, r.Subject)
+		default:
+			said = append(said, r.String())
+		}
+	}
+	if len(filling) > 0 {
+		said = append(said, fmt.Sprintf("%s: the windows of %s fill", membership.SamplesMissing, strings.Join(filling, ", ")))
+	}
+	if len(holding) > 0 {
+		said = append(said, fmt.Sprintf("%s: unfit, but not yet for a whole window: %s", membership.NotHeld, strings.Join(holding, ", ")))
+	}
+	return said
 }

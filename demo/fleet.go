@@ -40,7 +40,13 @@ type Host struct {
 	Dir        string
 	Voter      bool
 	Controller bool
+	// Zone is the failure domain it is said to be in.
+	Zone string
 }
+
+// zones make the choice of a standby more than noise: h4 takes the place of h3,
+// and h5 that of h1, without two voters in one zone.
+var zones = [hostCount]string{"zone-a", "zone-b", "zone-c", "zone-c", "zone-a"}
 
 // Path is a file in the host's directory.
 func (h Host) Path(name string) string { return filepath.Join(h.Dir, name) }
@@ -97,6 +103,7 @@ func hosts(x int, dir string) []Host {
 			Dir:        filepath.Join(dir, name),
 			Voter:      n <= voterCount,
 			Controller: n <= controllers,
+			Zone:       zones[i],
 		}
 	}
 	return out

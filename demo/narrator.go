@@ -107,7 +107,7 @@ func fewest(v fitness.Verdict) int {
 func table(f *Fleet, d membership.Decision) string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(w, "         HOST\tADDRESS\tROLE\tVERDICT")
+	fmt.Fprintln(w, "         HOST\tADDRESS\tROLE\tZONE\tVERDICT")
 	for _, h := range f.Hosts {
 		verdict := "unknown"
 		for _, v := range d.Verdicts {
@@ -115,7 +115,7 @@ func table(f *Fleet, d membership.Decision) string {
 				verdict = v.String()
 			}
 		}
-		fmt.Fprintf(w, "         %s\t%s\t%s\t%s\n", h.Name, h.Mesh, h.Role(), verdict)
+		fmt.Fprintf(w, "         %s\t%s\t%s\t%s\t%s\n", h.Name, h.Mesh, h.Role(), h.Zone, verdict)
 	}
 	w.Flush()
 	return b.String()

@@ -29,7 +29,8 @@ const maxRelayed = 512
 // lengthened once. etcd's peers use two one-way streams per pair, one dialled
 // from each side, with messages only on the way back: a message from a slow
 // member is late, one to it is not, and again a round trip is lengthened once,
-// whoever leads.
+// whoever leads. One thing is not as on a real path: since only one way is slow,
+// the agents see the clock of a slow host off by half of its delay.
 type Relay struct {
 	mesh, real netip.AddrPort
 	delays     *Delays

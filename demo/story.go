@@ -24,6 +24,8 @@ const (
 	// restarts is how often a controller may end and be started again. One that
 	// loses its leadership ends by design, and systemd would start it again.
 	restarts = 20
+	// bootstrap is for a member's first start only.
+	bootstrap = "--bootstrap"
 )
 
 // story is one run: the fleet and what has been told of it so far.
@@ -65,7 +67,7 @@ func (s *story) start(ctx context.Context) error {
 			return err
 		}
 		if h.Voter {
-			if err := s.process(ctx, h, "member", "--bootstrap"); err != nil {
+			if err := s.process(ctx, h, "member", bootstrap); err != nil {
 				return err
 			}
 		}
@@ -269,7 +271,8 @@ func (s *story) lost(ctx context.Context, c *Child) error {
 		return c.Exit()
 	}
 	s.tell.say("%v", c.Exit())
-	s.tell.say("to start it again: %s", strings.Join(c.Args, " "))
+	again := slices.DeleteFunc(slices.Clone(c.Args), func(a string) bool { return a == bootstrap })
+	s.tell.say("to start it again: %s", strings.Join(again, " "))
 	return nil
 }
 

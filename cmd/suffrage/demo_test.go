@@ -7,7 +7,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -17,80 +16,130 @@ import (
 	"suffrage/membership"
 )
 
-// plainBinary builds the program once, without the race detector: the demo is
-// ten of its processes.
-var plainBinary = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "suffrage-binary-")
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(dir, "suffrage")
-	out, err := exec.Command("go", "build", "-o", path, ".").CombinedOutput()
-	if err != nil {
-		os.Stderr.Write(out)
-	}
-	return path, err
-})
-
-// demoRun runs the real demo to its end and gives what it printed.
-func demoRun(t *testing.T, args ...string) (stdout []byte, dir string) {
+// plainBinary builds the program without the race detector: a demo is ten of
+// its processes.
+func plainBinary(t *testing.T) string {
 	t.Helper()
-	program, err := plainBinary()
-	if err != nil {
-		t.Fatal(err)
+	path := filepath.Join(t.TempDir(), "suffrage")
+	if out, err := exec.Command("go", "build", "-o", path, ".").CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
 	}
-	dir = filepath.Join(t.TempDir(), "fleet")
-	args = append([]string{"demo", "--dir", dir, "--for", "3m"}, args...)
-	cmd := exec.CommandContext(t.Context(), program, args...)
+	return path
+}
+
+// TestDemo is the product end to end: real etcd, real disks, real round trips.
+func TestDemo(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts ten processes and takes most of a minute")
+	}
+	program := plainBinary(t)
+	t.Run("plans to move the slow voter", func(t *testing.T) { demoPlans(t, program) })
+	t.Run("leaves nothing when stopped", func(t *testing.T) { demoEnds(t, program, syscall.SIGTERM) })
+	t.Run("leaves nothing when killed", func(t *testing.T) { demoEnds(t, program, syscall.SIGKILL) })
+}
+
+func demoPlans(t *testing.T, program string) {
+	// Whatever else takes this machine for some seconds makes the standbys slow
+	// too, and then no-candidate, or h5 where h4 just was slower, is the right
+	// answer. Twice more is enough for any such spell.
+	for attempt := 1; ; attempt++ {
+		dir := filepath.Join(t.TempDir(), "fleet")
+		d := demoDecision(t, program, "--dir", dir, "--slow", "h3=150ms", "--until", "decision", "-o", "json")
+		leftNothing(t, dir)
+		if d.Kind == membership.Planned && d.Plan.In == "h4" {
+			checkDemoPlan(t, d)
+			return
+		}
+		if attempt == 3 {
+			t.Fatalf("want swap h3 → h4 (it is in the zone of h3, h5 in that of h1), got %s", d.Key())
+		}
+		t.Logf("attempt %d: %s", attempt, d.Key())
+	}
+}
+
+// demoDecision runs a demo to its end and gives the decision that it printed.
+func demoDecision(t *testing.T, program string, args ...string) membership.Decision {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), program, append([]string{"demo", "--for", "3m"}, args...)...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	var out, said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &said
 	if err := cmd.Run(); err != nil {
-		t.Fatalf("suffrage %s: %v\n%s", strings.Join(args, " "), err, said.String())
+		t.Fatalf("suffrage demo %s: %v\n%s", strings.Join(args, " "), err, said.String())
 	}
 	t.Logf("%s", said.String())
-	return out.Bytes(), dir
+	var d membership.Decision
+	if err := json.Unmarshal(out.Bytes(), &d); err != nil {
+		t.Fatalf("%v in: %s", err, out.Bytes())
+	}
+	return d
 }
 
-func TestDemoPlansToMoveTheSlowVoter(t *testing.T) {
-	if testing.Short() {
-		t.Skip("starts ten processes and takes most of a minute")
+func checkDemoPlan(t *testing.T, d membership.Decision) {
+	t.Helper()
+	if d.Plan.Out != "h3" {
+		t.Errorf("would %s; h3 is the slow one", d.Plan)
 	}
-	out, dir := demoRun(t, "--slow", "h3=150ms", "--until", "decision", "-o", "json")
-	var d membership.Decision
-	if err := json.Unmarshal(out, &d); err != nil {
-		t.Fatalf("%v in: %s", err, out)
+	if !strings.Contains(d.Plan.Why, "h3: rtt") || len(d.Plan.Steps) == 0 || len(d.Plan.Figures) == 0 {
+		t.Errorf("the plan does not explain itself: %+v", d.Plan)
 	}
-	if d.Kind != membership.Planned || d.Plan == nil || d.Plan.Out != "h3" {
-		t.Fatalf("want a plan that moves the vote of h3 away:\n%s", out)
-	}
-	// Between two standbys that are equal but for noise, noise may choose.
-	if d.Plan.In != "h4" && d.Plan.In != "h5" {
-		t.Errorf("the vote would go to %s, which is no standby", d.Plan.In)
-	}
-	if !strings.Contains(d.Plan.Why, "h3") || len(d.Plan.Steps) == 0 {
-		t.Errorf("the plan does not explain itself:\n%s", out)
-	}
-	if d.Since.IsZero() || d.At.Sub(d.Since) < 0 || time.Since(d.At) > time.Minute {
+	if d.Since.IsZero() || d.At.Before(d.Since) {
 		t.Errorf("taken at %v, so since %v", d.At, d.Since)
 	}
-	leftNothing(t, dir)
+	if d.Voters != 3 || d.FitVoters != 2 || d.Tolerance != 0 {
+		t.Errorf("%d voters, %d fit, tolerance %d; want 3, 2 and 0: h3 cannot be counted on", d.Voters, d.FitVoters, d.Tolerance)
+	}
 }
 
-// leftNothing looks for processes that have the demo's directory in their
-// command line.
+// demoEnds ends a demo in the middle.
+func demoEnds(t *testing.T, program string, with syscall.Signal) {
+	dir := filepath.Join(t.TempDir(), "fleet")
+	cmd := exec.CommandContext(t.Context(), program, "demo", "--dir", dir, "--until", "decision")
+	cmd.Stderr = t.Output()
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, "the controllers run", func() bool { return len(processes(t, dir)) >= 11 })
+	if err := cmd.Process.Signal(with); err != nil {
+		t.Fatal(err)
+	}
+	cmd.Wait() // its status is the signal's matter
+	waitFor(t, "every process is gone", func() bool { return len(processes(t, dir)) == 0 })
+}
+
+func waitFor(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); !ok(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("never happened: %s", what)
+		}
+	}
+}
+
+// leftNothing is for after a demo that ended by itself: nothing may be left at
+// that moment.
 func leftNothing(t *testing.T, dir string) {
+	t.Helper()
+	for _, p := range processes(t, dir) {
+		t.Errorf("a process is left: %s", p)
+	}
+}
+
+// processes have the demo's directory in their command line, the demo among
+// them. A zombie has no command line.
+func processes(t *testing.T, dir string) []string {
 	t.Helper()
 	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil {
 		t.Fatal(err)
 	}
+	var out []string
 	for _, l := range lines {
-		b, err := os.ReadFile(l)
-		if err == nil && bytes.Contains(b, []byte(dir)) {
-			t.Errorf("a process is left: %s", bytes.ReplaceAll(b, []byte{0}, []byte(" ")))
+		if b, err := os.ReadFile(l); err == nil && bytes.Contains(b, []byte(dir)) {
+			out = append(out, string(bytes.ReplaceAll(b, []byte{0}, []byte(" "))))
 		}
 	}
+	return out
 }
 
 func TestDemoDefaults(t *testing.T) {
