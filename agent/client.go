@@ -138,6 +138,9 @@ func (c *Client) dial(ctx context.Context, _, addr string) (net.Conn, error) {
 // explain says what would help, where an error does not say so by itself.
 func (c *Client) explain(ctx context.Context, err error, h identity.RosterHost) error {
 	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "remote error" {
+		if strings.Contains(op.Err.Error(), "no application protocol") {
+			return fmt.Errorf("%w: is the port an agent's?", op)
+		}
 		return identity.Explain(op, c.key, h)
 	}
 	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" && ctx.Err() == nil {

@@ -53,7 +53,7 @@ func (a *Agent) watchRoster(ctx context.Context) {
 		return
 	}
 	first := a.nextLook.IsZero()
-	a.nextLook = now.Add(rosterEvery)
+	a.nextLook = now.Add(min(rosterEvery, 10*a.o.Config.Period.Std()))
 	if !first {
 		if stateOf(a.o.Roster) == a.file {
 			return
