@@ -17,14 +17,13 @@ type asked struct {
 	cluster  uint64
 	quorum   []*pb.Member // read through a quorum; nil when err is set
 	own      []*pb.Member // what the member has in its own store
-	alarms   []*pb.AlarmMember
 	err      error
 }
 
 // ask reads the member list from one endpoint: first from the member's own
 // store, which needs no quorum, then through a quorum. A learner serves
 // neither and is never used for lists.
-func ask(ctx context.Context, endpoint string, t *tls.Config, alarms bool) (a asked) {
+func ask(ctx context.Context, endpoint string, t *tls.Config) (a asked) {
 	a.endpoint = endpoint
 	c, err := Dial(endpoint, t)
 	if err != nil {
@@ -47,15 +46,6 @@ func ask(ctx context.Context, endpoint string, t *tls.Config, alarms bool) (a as
 		a.err = fmt.Errorf("etcd: member list of %s has %d members; 1 to %d are expected", endpoint, n, maxMembers)
 		return a
 	}
-	if alarms {
-		// A failure here is not lost: without alarms read, there is no list either.
-		r, err := c.maintenance().Alarm(ctx, &pb.AlarmRequest{Action: pb.AlarmRequest_GET})
-		if err != nil {
-			a.err = c.fail("alarm list", err)
-			return a
-		}
-		a.alarms = r.Alarms
-	}
 	a.quorum = list.Members
 	return a
 }
@@ -69,7 +59,7 @@ func (o *Observer) list(ctx context.Context, t *tls.Config, ob *Observation) (me
 	answers := make(chan asked, n)
 	for i, e := range o.cfg.Endpoints {
 		go func() {
-			a := ask(ctx, e, t, !o.readOnly)
+			a := ask(ctx, e, t)
 			a.place = i
 			answers <- a
 		}()
@@ -87,7 +77,6 @@ func (o *Observer) list(ctx context.Context, t *tls.Config, ob *Observation) (me
 		left--
 		if a.err == nil {
 			ob.ClusterID = ID(a.cluster)
-			ob.Alarms = append(ob.Alarms, listedAlarms(a.alarms)...)
 			return a.quorum, done
 		}
 		all[a.place] = a

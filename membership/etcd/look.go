@@ -50,8 +50,10 @@ func (o *Observer) look(ctx context.Context, t *tls.Config, m *pb.Member, extra 
 		l.trouble = &Trouble{Subject: l.label(), What: l.member.Error, Next: "stop the member of the wrong cluster before anything else"}
 		return l
 	}
-	if m.IsLearner || s.IsLearner {
-		l.member.Responding = true // learners serve nothing that could prove more
+	if m.IsLearner {
+		// Learners serve nothing that could prove more. A voter of the list that
+		// believes itself a learner goes on, and fails below.
+		l.member.Responding = true
 		return l
 	}
 	if err := l.opine(ctx, c); err != nil {

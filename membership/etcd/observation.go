@@ -96,8 +96,10 @@ func sortAlarms(alarms []membership.Alarm) []membership.Alarm {
 // Its spacing differs between builds of the protobuf library on purpose.
 var alarmText = regexp.MustCompile(`^(?:memberID:\s*(\d+)\s+)?alarm:\s*([A-Z]+)\s*$`)
 
-// alarmIn reads an alarm from Status. Listing them with etcd's Alarm call would
-// append to etcd's log: it is a proposal like any write.
+// alarmIn reads an alarm from Status. Every member's Status names all alarms of
+// the cluster, as that member has applied them. Listing them with etcd's Alarm
+// call would append to etcd's log (it is a proposal like any write) and tell no
+// more: nothing is done anyway unless every voter answers.
 func alarmIn(text string) (membership.Alarm, bool) {
 	m := alarmText.FindStringSubmatch(strings.TrimSpace(text))
 	if m == nil {
@@ -108,14 +110,6 @@ func alarmIn(text string) (membership.Alarm, bool) {
 		return membership.Alarm{}, false
 	}
 	return membership.Alarm{Member: ID(id), Kind: m[2]}, true
-}
-
-func listedAlarms(alarms []*pb.AlarmMember) []membership.Alarm {
-	var out []membership.Alarm
-	for _, a := range alarms {
-		out = append(out, membership.Alarm{Member: ID(a.MemberID), Kind: a.Alarm.String()})
-	}
-	return out
 }
 
 // listError says why no list was read through a quorum.

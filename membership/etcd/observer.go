@@ -19,9 +19,9 @@ type Options struct {
 	// HostOf names the host that has a peer address, or gives "". The address is
 	// the host part of a peer URL.
 	HostOf func(address string) string
-	// ReadOnly proves quorum by a linearizable read instead of the write check
-	// and takes alarms from Status: nothing is appended to etcd's log. The write
-	// check is stronger: reads pass where writes do not (NOSPACE, a stalled disk).
+	// ReadOnly proves quorum by a linearizable read instead of the write check:
+	// nothing is appended to etcd's log. The write check is stronger: reads pass
+	// where writes do not (NOSPACE, a stalled disk).
 	ReadOnly bool
 }
 
