@@ -14,7 +14,7 @@ build:
 # A fleet of five hosts on this machine: one voter is made slow, and the report
 # changes from "all fit" to "would swap". Ctrl-C ends everything.
 demo: build
-	$(BIN) demo --slow h3=150ms
+	$(BIN) demo
 
 test:
 	@test -n "$(RACE)" || echo "NOTE: no C compiler ($(CC)), so the race detector is off" >&2
@@ -27,7 +27,7 @@ lint:
 
 # Figures for docs/performance.md.
 bench:
-	go test -run '^$$' -bench . -benchmem ./fitness ./membership ./membership/control ./agent
+	go test -run '^$$' -bench . -benchmem ./fitness ./membership ./membership/control ./agent ./cmd/suffrage
 
 # Each fuzz target for FUZZTIME.
 FUZZTIME ?= 10s

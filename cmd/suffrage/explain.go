@@ -85,22 +85,29 @@ func (e Explanation) print(w io.Writer) {
 		if r.Note != "" {
 			fmt.Fprintln(w, wrap(fmt.Sprintf("%s %s: %s", r.Signal, r.Peer, r.Note), "  "))
 		}
-		if b := r.Histogram; b != nil {
-			said := "cannot say, so the probe decides"
-			if r.DecidedBy == "histogram" {
-				said = "decides"
-			}
-			fmt.Fprintln(w, wrap(fmt.Sprintf("%s: etcd's own histogram has p99 between %s and %s over %d; it %s", r.Signal, b.Lo.Text("s"), hi(b.Hi), b.N, said), "  "))
+		if r.Histogram != nil {
+			fmt.Fprintln(w, wrap(histogram(r), "  "))
 		}
 	}
 	e.facts(w)
 }
 
-func hi(f fitness.Figure) string {
-	if f == fitness.Inf {
-		return "its last bucket"
+// histogram says what etcd's own histogram has, and whether it decided.
+func histogram(r fitness.Reading) string {
+	b := r.Histogram
+	text := fmt.Sprintf("%s: etcd's own histogram has ", r.Signal)
+	if b.N < fitness.WindowSize {
+		return text + fmt.Sprintf("%d of the %d observations that a p99 needs; the probe decides", b.N, fitness.WindowSize)
 	}
-	return f.Text("s")
+	if b.Hi == fitness.Inf {
+		text += "p99 above " + b.Lo.Text("s")
+	} else {
+		text += fmt.Sprintf("p99 between %s and %s", b.Lo.Text("s"), b.Hi.Text("s"))
+	}
+	if r.DecidedBy == "histogram" {
+		return text + fmt.Sprintf(" over %d observations; it decides", b.N)
+	}
+	return text + fmt.Sprintf(" over %d observations; it cannot say, the probe decides", b.N)
 }
 
 func (e Explanation) row(r fitness.Reading) []string {
