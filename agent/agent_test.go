@@ -274,7 +274,7 @@ func TestPages(t *testing.T) {
 	for _, want := range []string{
 		`suffrage_agent_rtt_p99_seconds{peer="h2"} `, `suffrage_agent_wal_fsync_p99_seconds `, `suffrage_agent_backend_commit_p99_seconds `,
 		`suffrage_agent_memory_available_min_bytes `, `suffrage_agent_stability_events_max 0`, `suffrage_agent_clock_offset_p50_seconds{peer="h2"} `,
-		`suffrage_agent_window_samples{peer="h2",signal="rtt"} 100`, `suffrage_agent_sample_age_seconds{peer="",signal="memory"} 0`,
+		`suffrage_agent_window_samples{peer="h2",signal="rtt"} 100`, `suffrage_agent_sample_age_seconds{peer="",signal="memory"} `,
 		`suffrage_agent_pings_lost_total{peer="h2"} `, `suffrage_agent_probe_success{probe="link"} 1`,
 		`suffrage_agent_probe_duration_seconds{probe="member_metrics"} `, `suffrage_agent_tick_late_max_seconds `,
 	} {
