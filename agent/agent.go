@@ -48,7 +48,8 @@ type Agent struct {
 	record   *record
 	schedule *schedule
 	roster   atomic.Pointer[identity.Roster]
-	file     fileState // of the roster, as last looked at
+	file     fileState // of the roster, as last looked at; its worker's own
+	fileErr  error     // why it was not taken up
 
 	wal       *probes.WAL
 	commit    *probes.Commit
@@ -60,6 +61,8 @@ type Agent struct {
 	steady    []*worker  // every round
 	now       []*worker  // facts, every factsEvery
 	scrape    *worker
+	look      *worker // at the roster
+	met       *identity.Roster
 	peers     map[string]*peer
 	nextFacts time.Time
 	nextPage  time.Time
@@ -167,7 +170,7 @@ func (a *Agent) work(ctx context.Context) <-chan struct{} {
 }
 
 func (a *Agent) workers() []*worker {
-	return append(append(append([]*worker{a.scrape}, a.disks[:]...), a.steady...), a.now...)
+	return append(append(append([]*worker{a.scrape, a.look}, a.disks[:]...), a.steady...), a.now...)
 }
 
 func (a *Agent) logProbe(name string, err error) {
@@ -183,7 +186,7 @@ func (a *Agent) tick(ctx context.Context, n int64, late time.Duration) {
 	a.record.tick(late)
 	switch n % slots {
 	case 0:
-		a.watchRoster(ctx)
+		a.meet(ctx)
 		for _, p := range a.peers {
 			p.pinger.Send(late)
 		}
@@ -199,6 +202,10 @@ func (a *Agent) tick(ctx context.Context, n int64, late time.Duration) {
 		if !now.Before(a.nextPage) {
 			a.nextPage = now.Add(max(fitness.BoundEvery*a.o.Config.Period.Std(), scrapeLeast))
 			a.ask(late, a.scrape)
+		}
+		if !now.Before(a.nextLook) {
+			a.nextLook = now.Add(min(rosterEvery, 10*a.o.Config.Period.Std()))
+			a.ask(late, a.look)
 		}
 	}
 }

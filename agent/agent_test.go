@@ -174,7 +174,14 @@ func TestRosterIsReadAgain(t *testing.T) {
 	if err := os.WriteFile(f.roster, []byte("hosts:\n- nam: h1\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the bad roster is logged", func() bool { return f.log.count("the one before stays") == 1 })
+	eventually(t, "the bad roster shows", func() bool {
+		p := probeOf(a.Report(0), "roster")
+		return !p.OK && strings.Contains(p.Error, `did you mean "name"`)
+	})
+	time.Sleep(500 * time.Millisecond) // it is looked at again meanwhile
+	if n := f.log.count("the roster from before it stays"); n != 1 || probeOf(a.Report(0), "roster").OK {
+		t.Errorf("%d log lines, want one, and it to stay broken", n)
+	}
 	if a.roster.Load().Len() != 2 || len(series(a.Report(0), fitness.RTT, "h3").Samples) == 0 {
 		t.Error("the bad roster changed something")
 	}

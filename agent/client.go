@@ -135,8 +135,28 @@ func (c *Client) dial(ctx context.Context, _, addr string) (net.Conn, error) {
 	return conn, nil
 }
 
+// firstRead connects anew and gives the error of the first read.
+func (c *Client) firstRead(ctx context.Context, h identity.RosterHost) error {
+	conn, err := c.dial(ctx, "tcp", target(h))
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	stop := context.AfterFunc(ctx, func() { conn.Close() })
+	defer stop()
+	_, err = conn.Read(make([]byte, 1))
+	return err
+}
+
 // explain says what would help, where an error does not say so by itself.
 func (c *Client) explain(ctx context.Context, err error, h identity.RosterHost) error {
+	if strings.Contains(err.Error(), "client conn could not be established") {
+		// HTTP/2 says only so when the alert by which the host refuses this key
+		// (in TLS 1.3 that comes after the handshake) is faster than the request.
+		if found := c.firstRead(ctx, h); found != nil {
+			err = found
+		}
+	}
 	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "remote error" {
 		if strings.Contains(op.Err.Error(), "no application protocol") {
 			return fmt.Errorf("%w: is the port an agent's?", op)

@@ -40,6 +40,7 @@ func (a *Agent) equip() {
 			return err
 		}),
 	}
+	a.look = newWorker(r.probe("roster"), a.watchRoster)
 	a.now = []*worker{
 		newWorker(r.probe("link"), a.readLink),
 		newWorker(r.probe("overlay"), a.readOverlay),

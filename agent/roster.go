@@ -46,30 +46,29 @@ func (a *Agent) readRoster() error {
 	return nil
 }
 
-// watchRoster takes up a changed roster, and pings whom it names.
-func (a *Agent) watchRoster(ctx context.Context) {
-	now := time.Now()
-	if now.Before(a.nextLook) {
-		return
+// watchRoster takes up a changed roster. It runs as a probe: reading a file can
+// hang, and a roster that is not taken up has to show.
+func (a *Agent) watchRoster(context.Context, time.Duration) error {
+	if stateOf(a.o.Roster) == a.file {
+		return a.fileErr
 	}
-	first := a.nextLook.IsZero()
-	a.nextLook = now.Add(min(rosterEvery, 10*a.o.Config.Period.Std()))
-	if !first {
-		if stateOf(a.o.Roster) == a.file {
-			return
-		}
-		if err := a.readRoster(); err != nil {
-			a.log.Error("the changed roster is not taken up, the one before stays", "err", err)
-			return
-		}
-		a.log.Info("the changed roster is taken up", "hosts", a.roster.Load().Len())
+	if a.fileErr = a.readRoster(); a.fileErr != nil {
+		a.fileErr = fmt.Errorf("%w (the roster from before it stays)", a.fileErr)
+		return a.fileErr
 	}
-	a.meet(ctx)
+	a.log.Info("the changed roster is taken up", "hosts", a.roster.Load().Len())
+	return nil
 }
 
-// meet makes the peers those of the roster. A host whose address or key changed
-// is another one: what was measured before does not tell of it.
+// meet makes the peers those of the roster, when that is a new one. A host whose
+// address or key changed is another one: what was measured before does not tell
+// of it.
 func (a *Agent) meet(ctx context.Context) {
+	roster := a.roster.Load()
+	if roster == a.met {
+		return
+	}
+	a.met = roster
 	wanted := map[string]identity.RosterHost{}
 	for _, h := range a.others() {
 		wanted[h.Name] = h
