@@ -15,6 +15,7 @@ import (
 type fleet struct {
 	in     Inputs
 	series map[reading]string // what was sampled, as runs such as "297x20ms 3xlost"
+	errors map[reading]string // what a probe says that fails
 }
 
 type reading struct {
@@ -29,7 +30,7 @@ const testPeriod = 3 * time.Second
 // newFleet has h1 to hN voting and standbys behind them, all of them eligible,
 // wired and as healthy as can be.
 func newFleet(voters, standbys int) *fleet {
-	f := &fleet{series: map[reading]string{}}
+	f := &fleet{series: map[reading]string{}, errors: map[reading]string{}}
 	f.in = Inputs{Version: InputsVersion, Now: testNow,
 		Policy: Policy{Mode: "dry-run", Target: voters, Maximum: voters + 2, Period: fitness.Duration(testPeriod),
 			StallTime: fitness.Duration(5 * time.Minute), Limits: fitness.DefaultLimits()},
@@ -105,10 +106,10 @@ func (f *fleet) inputs() Inputs {
 			h, _ := in.View.HostNamed(k.host)
 			memory = h.Facts.MemoryTotal
 		}
-		same := fmt.Sprint(k.signal, runs, memory)
+		same := fmt.Sprint(k.signal, runs, memory, f.errors[k])
 		r, done := read[same]
 		if !done {
-			r = fitness.Read(fitness.Series{Signal: k.signal, Samples: samples(k.signal, runs, in.Now)},
+			r = fitness.Read(fitness.Series{Signal: k.signal, Samples: samples(k.signal, runs, in.Now), Error: f.errors[k]},
 				fitness.Context{Now: in.Now, Period: testPeriod, Limit: in.Policy.Limits.For(k.signal, memory)})
 			read[same] = r
 		}
@@ -215,6 +216,9 @@ func (f *fleet) apply(line string) error {
 		f.series[reading{fitness.RTT, arg(1), arg(2)}] = rest(3)
 	case "wal_fsync", "backend_commit", "memory", "stability": // SIGNAL HOST RUNS
 		f.series[reading{fitness.Signal(w[0]), arg(1), ""}] = rest(2)
+	case "failing": // failing SIGNAL HOST TEXT
+		k := reading{fitness.Signal(arg(1)), arg(2), ""}
+		f.series[k], f.errors[k] = "300xfail", rest(3)
 	case "clock":
 		f.series[reading{fitness.Clock, arg(1), arg(2)}] = rest(3)
 	case "unmeasured": // unmeasured SIGNAL HOST [PEER]
