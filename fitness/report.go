@@ -45,6 +45,37 @@ type Facts struct {
 	Disk   string        `json:"disk,omitempty"`
 	Member *MemberFacts  `json:"member,omitempty"`
 	Probes []ProbeStatus `json:"probes"`
+	// Server is the state of this host's etcd server as its agent runs it; nil
+	// where the agent does not.
+	Server *ServerFacts `json:"server,omitempty"`
+}
+
+// ServerFacts are what an agent knows of the etcd server that it starts, stops
+// and fences.
+type ServerFacts struct {
+	// Role is what the host's role file says: voter or standby.
+	Role string `json:"role"`
+	// Fenced: a start is impossible, and one that was tried was refused.
+	Fenced bool `json:"fenced"`
+	// Running: the process is there.
+	Running bool `json:"running"`
+	// Starts counts the starts since the fence.
+	Starts int `json:"starts"`
+	// Datastore: there is one where the server would look for it.
+	Datastore bool `json:"datastore"`
+	// Term is the highest one seen, kept on disk.
+	Term uint64 `json:"term"`
+	// Snapshots are those that were saved for operations, verified.
+	Snapshots []SnapshotFacts `json:"snapshots,omitempty"`
+}
+
+// SnapshotFacts are a verified snapshot on a host.
+type SnapshotFacts struct {
+	Operation string `json:"operation"`
+	File      string `json:"file"`
+	Revision  int64  `json:"revision"`
+	Size      int64  `json:"size"`
+	Hash      string `json:"hash"`
 }
 
 // LinkClass is the kind of device that carries the mesh route. It only ranks.

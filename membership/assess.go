@@ -184,3 +184,13 @@ func (a *assessment) beside(host string) []string {
 	}
 	return a.clear
 }
+
+// worstPair is the worst p99 round trip among the voters, where there is one.
+func (a *assessment) worstPair() (worst fitness.Figure, ok bool) {
+	for i, x := range a.voters {
+		for _, y := range a.voters[i+1:] {
+			worst, ok = max(worst, a.with(x, y).worst()), true
+		}
+	}
+	return worst, ok
+}

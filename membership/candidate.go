@@ -78,6 +78,12 @@ func (a *assessment) stand(host string, out vacancy) (fitness.Standing, *Refusal
 			return refuse(owner(VersionSkew, "", fmt.Sprintf("it runs suffrage %s, voter %s runs %s", h.Software, v, s), "install the voters' version on "+host))
 		}
 	}
+	if s := h.Facts.Server; s != nil && s.Datastore {
+		return refuse(owner(DatastorePresent, "", "a datastore lies where its etcd would look for one, and it would be taken for that member", "move it aside on "+host))
+	}
+	if until := a.quarantined(host); a.in.Now.Before(until) {
+		return refuse(hold(Quarantine, "", "its last swap failed; it is left alone until "+stamp(until), "lifts then, or: suffrage clear-quarantine "+host))
+	}
 	if need := 2 * a.database; h.Facts.DiskFree < need {
 		free := fitness.Figure(h.Facts.DiskFree)
 		return refuse(owner(DiskSpace, "", fmt.Sprintf("%s free, twice the database is %s", free.Text("B"), fitness.Figure(need).Text("B")), "free space on "+host).

@@ -37,6 +37,17 @@ const (
 	UnsafeVersion       Code = "unsafe-version"
 	VersionSkew         Code = "version-skew"
 	MemberUnmapped      Code = "member-unmapped"
+	// About an operation.
+	Paused                Code = "paused"
+	Quarantine            Code = "quarantine"
+	Futile                Code = "futile"
+	MembershipChanged     Code = "membership-changed"
+	SnapshotFailed        Code = "snapshot-failed"
+	NewVoterNotResponding Code = "new-voter-not-responding"
+	FenceNotProven        Code = "fence-not-proven"
+	RemovalRefused        Code = "removal-refused"
+	StaleRemoval          Code = "stale-removal"
+	DatastorePresent      Code = "datastore-present"
 )
 
 // AboutWindows reports whether a refusal only says that there are not yet

@@ -24,6 +24,10 @@ func Decide(in Inputs) Decision {
 	for _, name := range a.names {
 		d.Verdicts = append(d.Verdicts, a.verdict(name))
 	}
+	if in.Open != nil {
+		a.goOn(&d)
+		return d
+	}
 	refusals := Guards(in)
 	if in.View.unusable() == "" {
 		d.FitVoters = a.fitVoters(d.Verdicts)
@@ -36,10 +40,18 @@ func Decide(in Inputs) Decision {
 			d.Plan, refusals = plan, append(refusals, why...)
 		}
 	}
+	d.conclude(refusals, in)
+	return d
+}
+
+// conclude gives a decision its kind and its ages.
+func (d *Decision) conclude(refusals []Refusal, in Inputs) {
 	d.Refusals = settle(refusals, in)
 	switch {
 	case len(d.Refusals) > 0:
-		d.Kind, d.Plan = Refused, nil
+		d.Kind, d.Plan, d.Step = Refused, nil, nil
+	case d.Step != nil:
+		d.Kind = StepNext
 	case d.Plan != nil:
 		d.Kind = Planned
 	default:
@@ -49,7 +61,24 @@ func Decide(in Inputs) Decision {
 	if in.Previous != nil && in.Previous.Key == d.Key() {
 		d.Since = earlier(in.Previous.Since, in.Now)
 	}
-	return d
+}
+
+// goOn decides the next step of the open operation: nothing else is looked at
+// while one is open.
+func (a *assessment) goOn(d *Decision) {
+	op := *a.in.Open
+	var refusals []Refusal
+	if why := a.in.View.unusable(); why != "" {
+		refusals = append(refusals, hold(MembershipUnknown, "", why, "lifts when it can be read; `suffrage status` shows which voters answer"))
+	} else if held := guardView(a.in); len(held) > 0 {
+		refusals = held
+	} else {
+		d.FitVoters = a.fitVoters(d.Verdicts)
+		d.Tolerance = Tolerance(d.Voters, d.FitVoters)
+		op, d.Step, refusals = a.operate()
+	}
+	d.Operation = &op
+	d.conclude(refusals, a.in)
 }
 
 // fitVoters counts the voters that answer and may keep their vote. Two that
@@ -80,6 +109,9 @@ func (d Decision) Key() string {
 		return planKey(d.Plan.Out, d.Plan.In)
 	}
 	parts := []string{string(d.Kind)}
+	if d.Step != nil {
+		parts = append(parts, string(d.Step.Verb)+"("+d.Step.Host+")")
+	}
 	for _, r := range d.Refusals {
 		parts = append(parts, string(r.Code)+"("+r.Subject+")")
 	}

@@ -28,10 +28,14 @@ type Decision struct {
 	// At is the clock time it was taken.
 	At time.Time `json:"at"`
 	// Since is since when the decision has been the same but for its figures.
-	Since    time.Time `json:"since"`
-	Mode     string    `json:"mode"`
-	Plan     *Plan     `json:"plan,omitempty"`
-	Refusals []Refusal `json:"refusals"`
+	Since time.Time `json:"since"`
+	Mode  string    `json:"mode"`
+	Plan  *Plan     `json:"plan,omitempty"`
+	// Step is the next act of the open operation; Operation is that operation as
+	// it is to be written down before the act.
+	Step      *Act       `json:"step,omitempty"`
+	Operation *Operation `json:"operation,omitempty"`
+	Refusals  []Refusal  `json:"refusals"`
 	// Verdicts are of every host, sorted by name.
 	Verdicts []fitness.Verdict `json:"verdicts"`
 	// Warnings never hold anything back.
@@ -59,6 +63,8 @@ func (d Decision) String() string {
 	switch {
 	case d.Plan != nil:
 		b.WriteString(": " + d.Plan.String())
+	case d.Step != nil:
+		b.WriteString(": " + d.Step.String())
 	case d.Kind == Steady:
 		b.WriteString(": nothing needs doing")
 	}

@@ -278,7 +278,7 @@ func (f *fleet) apply(line string) error {
 	case "changed": // changed AGO
 		v.MembershipChanged = ago(arg(1))
 	case "ended": // ended AGO OUT IN OUTCOME
-		f.in.Operations = append(f.in.Operations, Operation{ID: fmt.Sprintf("op-%d", len(f.in.Operations)+1), Ended: ago(arg(1)), Out: arg(2), In: arg(3), Outcome: arg(4)})
+		f.in.Operations = append(f.in.Operations, Operation{ID: fmt.Sprintf("op-%d", len(f.in.Operations)+1), Ended: ago(arg(1)), Out: arg(2), In: arg(3), Outcome: Outcome(arg(4))})
 	case "zone":
 		f.host(arg(1)).Facts.Zone = arg(2)
 	case "link":

@@ -27,6 +27,7 @@ func Guards(in Inputs) []Refusal {
 		out = append(out, guard(in)...)
 	}
 	if len(in.View.Hosts) > 0 {
+		out = append(out, guardRemovals(in)...)
 		out = append(out, guardHosts(in)...)
 		out = append(out, guardPairs(in)...)
 	}
@@ -98,6 +99,19 @@ func guardCount(in Inputs) []Refusal {
 	if all := len(in.View.Members); all+1 > p.Maximum && n <= p.Target {
 		out = append(out, owner(AtCeiling, "", fmt.Sprintf("%d members and one more would pass the maximum of %d", all, p.Maximum),
 			"raise controller.maximum above the target").with("members", int64(all), int64(p.Maximum), "1"))
+	}
+	return out
+}
+
+// guardRemovals finds removals that nobody's operation asked for: one that was
+// armed and left, or restored from a snapshot, fires when one least wants it.
+func guardRemovals(in Inputs) []Refusal {
+	var out []Refusal
+	for _, r := range in.View.Removals {
+		if in.Open == nil || r.Operation != in.Open.ID {
+			out = append(out, owner(StaleRemoval, r.Host, fmt.Sprintf("the removal of its member %s is asked for since %s, by operation %s, which is not open", r.Member, stamp(r.At), r.Operation),
+				"suffrage operations withdraw "+r.Host))
+		}
 	}
 	return out
 }

@@ -31,6 +31,8 @@ type Inputs struct {
 	Readings []fitness.Reading `json:"readings"`
 	// Operations are the ended ones of the last days, in any order.
 	Operations []Operation `json:"operations,omitempty"`
+	// Open is the operation under way, from the Lease's record.
+	Open *Operation `json:"open,omitempty"`
 	// Previous is the decision before, for its ages.
 	Previous *Previous `json:"previous,omitempty"`
 }
@@ -49,7 +51,11 @@ type Policy struct {
 	// StallTime is how long a learner may make no progress: K3s's 5 minutes.
 	// The cooldown is this plus one window.
 	StallTime fitness.Duration `json:"stall_time"`
-	Limits    fitness.Limits   `json:"limits"`
+	// Soak is how long all n+1 voters have to be well before the old one goes.
+	Soak fitness.Duration `json:"soak,omitempty"`
+	// Paused: nothing new is started.
+	Paused *Say           `json:"paused,omitempty"`
+	Limits fitness.Limits `json:"limits"`
 }
 
 // Window is the time that one window of samples takes.
@@ -57,15 +63,6 @@ func (p Policy) Window() time.Duration { return fitness.WindowSize * p.Period.St
 
 // Cooldown is the time to wait after any operation or membership change.
 func (p Policy) Cooldown() time.Duration { return p.StallTime.Std() + p.Window() }
-
-// Operation is a swap that ended.
-type Operation struct {
-	ID      string    `json:"id"`
-	Out     string    `json:"out"`
-	In      string    `json:"in"`
-	Outcome string    `json:"outcome"` // completed, undone or stopped
-	Ended   time.Time `json:"ended"`
-}
 
 // Previous is what must be known of the decision before to give ages.
 type Previous struct {

@@ -31,7 +31,11 @@ func (a *assessment) swap() (*Plan, []Refusal) {
 	case best != nil:
 		// What is in the way of moving one suspect does not hold back another.
 		plan := a.plan(best)
-		return plan, a.cooldown(plan)
+		held := a.cooldown(plan)
+		if p := a.in.Policy.Paused; p != nil && p.Value {
+			held = append(held, hold(Paused, "", fmt.Sprintf("paused by %s; then: %s", p.By, plan), "suffrage resume"))
+		}
+		return plan, append(held, a.futile()...)
 	case len(stuck) > 0:
 		refusals = append(refusals, a.noCandidate(stuck[0])...)
 	}

@@ -32,6 +32,18 @@ type View struct {
 	// MembershipChanged is the last change that was seen; zero when none was.
 	MembershipChanged time.Time `json:"membership_changed,omitzero"`
 	Hosts             []Host    `json:"hosts"`
+	// Removals are those that are asked for by annotation.
+	Removals []Removal `json:"removals,omitempty"`
+}
+
+// Removal is an annotation on a host that asks for the removal of its member.
+type Removal struct {
+	Host      string    `json:"host"`
+	Member    string    `json:"member"`
+	Operation string    `json:"operation"`
+	At        time.Time `json:"at"`
+	// Refused is why whoever acts on it would not.
+	Refused string `json:"refused,omitempty"`
 }
 
 // Member is one etcd member as the cluster lists it and as it answers itself,
@@ -110,6 +122,8 @@ type Mark struct {
 	Eligible *Say `json:"eligible,omitempty"`
 	// Pinned: true may never lose its vote automatically.
 	Pinned *Say `json:"pinned,omitempty"`
+	// Cleared: the owner forgave the host the swaps that failed before.
+	Cleared *Say `json:"cleared,omitempty"`
 }
 
 // Say is one statement of the owner, with who, when and why.

@@ -1,0 +1,168 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"suffrage/membership"
+)
+
+// Journal is the open operation, in the Lease's record: whoever takes the Lease
+// learns of unfinished work in the same act.
+type Journal interface {
+	// Save writes the operation down, nil for none, only while the Lease is held.
+	Save(ctx context.Context, op *membership.Operation) error
+	// Check is asked right before each change: an error means that the Lease may
+	// not be held any more, and nothing may be done.
+	Check(ctx context.Context) error
+	// Term is the Lease's, sent with every order.
+	Term() uint64
+}
+
+// Members changes etcd's membership. A call that ended without an answer is
+// ErrUnknown: it may have been done.
+type Members interface {
+	AddLearner(ctx context.Context, peerURL string) error
+	Promote(ctx context.Context, id string) error
+	MoveLeader(ctx context.Context, to string) error
+	Remove(ctx context.Context, id string) error
+}
+
+// Hosts gives an order to the agent on a host, who refuses a lower Term than it
+// has seen. Orders can be repeated.
+type Hosts interface {
+	Order(ctx context.Context, host string, o Order) error
+}
+
+// Order is one of an agent's closed list of verbs: SaveSnapshot, StartMember,
+// Fence, Unfence and Retire.
+type Order struct {
+	Verb      membership.Verb `json:"verb"`
+	Term      uint64          `json:"term"`
+	Operation string          `json:"operation"`
+	// Member is the ID that StartMember joins with; Peers are the names and peer
+	// URLs of all members, the newcomer among them.
+	Member string            `json:"member,omitempty"`
+	Peers  map[string]string `json:"peers,omitempty"`
+}
+
+// Removals keeps the annotations by which removals are asked for.
+type Removals interface {
+	Request(ctx context.Context, r membership.Removal) error
+	Withdraw(ctx context.Context, host, operation string) error
+}
+
+// History keeps ended operations. Recording one twice is recording it once.
+type History interface {
+	Record(ctx context.Context, op membership.Operation) error
+}
+
+// ErrUnknown: the call ended without an answer and may have been carried out.
+// The next round looks; nothing is repeated blindly.
+var ErrUnknown = errors.New("control: no answer; it may have been done")
+
+// Operator carries out decisions, one act a round. It keeps nothing: what is to
+// be done next is decided anew from what is, by this controller or the next.
+type Operator struct {
+	Journal  Journal
+	Members  Members
+	Hosts    Hosts
+	Removals Removals
+	History  History
+	// By is who asks for the operations of this operator.
+	By string
+	// Peer gives the peer URL that a host will have as a member.
+	Peer func(host string) string
+	// Point is called at each named place where a process may die; tests end it
+	// there. Nil otherwise.
+	Point func(name string)
+}
+
+// Act carries out one decision. An error ends nothing by itself: if the Lease
+// is lost the caller is told by the Lease, and anything else is looked at again
+// in the next round.
+func (o *Operator) Act(ctx context.Context, in membership.Inputs, d membership.Decision) error {
+	switch {
+	case d.Kind == membership.Planned && in.Open == nil && d.Mode == "active":
+		op := membership.Begin(in, *d.Plan, o.Journal.Term(), o.By, o.Peer(d.Plan.In))
+		return o.save(ctx, &op)
+	case d.Operation == nil:
+		return nil
+	case d.Step == nil || d.Step.Verb == membership.Wait:
+		return o.save(ctx, d.Operation)
+	case d.Step.Verb == membership.Finish:
+		return o.finish(ctx, in, d)
+	}
+	// Intent first: whoever comes after has to know what may have been done.
+	if err := o.save(ctx, d.Operation); err != nil {
+		return err
+	}
+	if err := o.Journal.Check(ctx); err != nil {
+		return err
+	}
+	o.point("before " + string(d.Step.Verb))
+	err := o.do(ctx, in, *d.Operation, *d.Step)
+	o.point("after " + string(d.Step.Verb))
+	if err != nil {
+		return fmt.Errorf("control: operation %s: %s: %w", d.Operation.ID, d.Step, err)
+	}
+	return nil
+}
+
+func (o *Operator) save(ctx context.Context, op *membership.Operation) error {
+	o.point("before journal")
+	err := o.Journal.Save(ctx, op)
+	o.point("after journal")
+	return err
+}
+
+// finish records first: an operation that is in history and in the journal is
+// finished again, one that is in neither would be forgotten.
+func (o *Operator) finish(ctx context.Context, in membership.Inputs, d membership.Decision) error {
+	ended := membership.End(in, *d.Operation, d.Step.Outcome)
+	if err := o.Journal.Check(ctx); err != nil {
+		return err
+	}
+	o.point("before record")
+	if err := o.History.Record(ctx, ended); err != nil {
+		return fmt.Errorf("control: record operation %s: %w", ended.ID, err)
+	}
+	o.point("after record")
+	return o.save(ctx, nil)
+}
+
+func (o *Operator) do(ctx context.Context, in membership.Inputs, op membership.Operation, a membership.Act) error {
+	order := Order{Verb: a.Verb, Term: o.Journal.Term(), Operation: op.ID, Member: a.Member}
+	switch a.Verb {
+	case membership.AddLearner:
+		return o.Members.AddLearner(ctx, a.Peer)
+	case membership.Promote:
+		return o.Members.Promote(ctx, a.Member)
+	case membership.MoveLeader:
+		return o.Members.MoveLeader(ctx, a.Member)
+	case membership.RemoveMember:
+		return o.Members.Remove(ctx, a.Member)
+	case membership.RequestRemoval:
+		return o.Removals.Request(ctx, membership.Removal{Host: a.Host, Member: a.Member, Operation: op.ID, At: in.Now})
+	case membership.WithdrawRemoval:
+		return o.Removals.Withdraw(ctx, a.Host, op.ID)
+	case membership.StartMember:
+		order.Peers = map[string]string{a.Host: a.Peer}
+		for _, m := range in.View.Members {
+			if m.Name != "" && len(m.PeerURLs) > 0 {
+				order.Peers[m.Name] = m.PeerURLs[0]
+			}
+		}
+		return o.Hosts.Order(ctx, a.Host, order)
+	case membership.SaveSnapshot, membership.Fence, membership.Unfence, membership.Retire:
+		return o.Hosts.Order(ctx, a.Host, order)
+	}
+	panic("control: no such verb: " + string(a.Verb))
+}
+
+func (o *Operator) point(name string) {
+	if o.Point != nil {
+		o.Point(name)
+	}
+}
