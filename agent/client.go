@@ -19,7 +19,7 @@ import (
 )
 
 // maxReport bounds a report, in bytes: the largest honest one, 64 peers with
-// full series, has under 4 MiB.
+// full series, has under 6 MiB.
 const maxReport = 8 << 20
 
 // Client pulls reports from agents, over one HTTP/2 connection per host that is

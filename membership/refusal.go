@@ -27,7 +27,8 @@ const (
 type Refusal struct {
 	Code Code        `json:"code"`
 	Kind RefusalKind `json:"kind"`
-	// Subject is the host, or the pair as "a,b", or empty for the cluster.
+	// Subject is the host, or the pair or hosts as "a,b", or the member's ID, or
+	// the kind of alarm, or empty for the cluster.
 	Subject string `json:"subject,omitempty"`
 	Detail  string `json:"detail"`
 	// Figures are what it rests on.

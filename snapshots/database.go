@@ -29,6 +29,9 @@ type Content struct {
 	HashKV uint32 `json:"hash_kv"`
 	// StorageVersion is the schema's, "3.6.0"; etcd 3.5 does not tell.
 	StorageVersion string `json:"storage_version,omitempty"`
+	// newest is the newest entry's revision; compaction may have left it behind
+	// Revision, and etcdutl counts from it.
+	newest int64
 }
 
 // every is how many keys are read between two looks at the context.
@@ -124,7 +127,7 @@ func readContent(ctx context.Context, tx *bolt.Tx) (Content, error) {
 	}
 	// As etcd starts (mvcc.store.restore): compaction may have taken the newest
 	// entries, so the key bucket alone can be behind.
-	c.Revision = max(1, newest, c.CompactRevision)
+	c.Revision, c.newest = max(1, newest, c.CompactRevision), newest
 	c.Keys = int64(len(live))
 	if _, ok := live[""]; ok {
 		c.Keys-- // the mark of a raised revision; no client can see or make it

@@ -111,13 +111,14 @@ func look(dir string, info fs.FileInfo) File {
 // Check reads the file to its end and gives it with its new state.
 func (f File) Check(ctx context.Context) (File, error) {
 	facts, err := Verify(ctx, f.Path)
+	damage := (*badFile)(nil)
 	switch {
 	case ctx.Err() != nil:
 		return f, ctx.Err()
+	case errors.As(err, &damage):
+		f.State, f.Problem = StateBad, damage.why
 	case err != nil:
 		f.State, f.Problem = StateBad, err.Error()
-	case f.Host != "" && f.Revision != facts.Revision:
-		f.State, f.Problem = StateBad, fmt.Sprintf("its name says revision %d, it holds %d: it was renamed", f.Revision, facts.Revision)
 	default:
 		f.State, f.Revision = StateVerified, facts.Revision
 	}
@@ -212,17 +213,17 @@ func needFree(dir string, want int64, what string) error {
 // ErrDiskSpace means that the filesystem has less room than the database.
 var ErrDiskSpace = errors.New("disk-space")
 
-// bytesText is a size for people: "12.3 MB".
+// bytesText is a size for people: "12.3 MiB".
 func bytesText(n int64) string {
+	if n < 1<<10 {
+		return fmt.Sprintf("%d B", n)
+	}
 	f, unit := float64(n), "B"
-	for _, u := range []string{"kB", "MB", "GB", "TB"} {
-		if f < 1000 {
+	for _, u := range []string{"KiB", "MiB", "GiB", "TiB"} {
+		if f < 1<<10 {
 			break
 		}
-		f, unit = f/1000, u
-	}
-	if unit == "B" {
-		return fmt.Sprintf("%d B", n)
+		f, unit = f/(1<<10), u
 	}
 	return fmt.Sprintf("%.1f %s", f, unit)
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
 	"golang.org/x/sys/unix"
 
 	"suffrage/member/membertest"
@@ -173,7 +174,7 @@ func diskFull(t *testing.T, src Source) {
 	}
 	size(1 << 20)
 	_, err := Save(t.Context(), src, dir, nil)
-	if !errors.Is(err, ErrDiskSpace) || !strings.Contains(err.Error(), "1.0 MB free, the database of h1 needs ") {
+	if !errors.Is(err, ErrDiskSpace) || !strings.Contains(err.Error(), "1.0 MiB free, the database of h1 needs ") {
 		t.Errorf("with 1 MiB free: %v", err)
 	}
 	// The space goes while the save runs.
@@ -318,4 +319,58 @@ func TestDamaged(t *testing.T) {
 		t.Errorf("drill with a process that hangs: %v", err)
 	}
 	nothing(t, tmp)
+	drillKilled(t, s.Path, tmp)
+	emptied(t, c)
+}
+
+// drillKilled kills the one who drills while etcd runs: etcd ends by itself and
+// removes what it has.
+func drillKilled(t *testing.T, path, tmp string) {
+	cmd := self(t, roleDrill+" "+path)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	wait := func(what string, is func() bool) {
+		t.Helper()
+		for until := time.Now().Add(membertest.Patience); !is(); time.Sleep(5 * time.Millisecond) {
+			if time.Now().After(until) {
+				t.Fatalf("%s: %v", what, ls(t, tmp))
+			}
+		}
+	}
+	wait("etcd does not come up", func() bool {
+		sockets, _ := filepath.Glob(tmp + "/suffrage-drill-*/client")
+		return len(sockets) > 0
+	})
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	wait("left behind", func() bool { return len(ls(t, tmp)) == 0 })
+}
+
+// emptied is a store whose newest entries compaction took: its revision is not
+// the largest in the key bucket, which is what etcdutl raises.
+func emptied(t *testing.T, c *membertest.Cluster) {
+	cl := client(t, c, c.Members[0])
+	r, err := cl.Delete(t.Context(), "\x00", clientv3.WithFromKey())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := cl.Compact(t.Context(), r.Header.Revision, clientv3.WithCompactPhysical()); err != nil {
+		t.Fatal(err)
+	}
+	src := source(t, c, c.Members[0])
+	s, err := Save(t.Context(), src, t.TempDir(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Keys != 0 || s.Revision != r.Header.Revision {
+		t.Errorf("emptied: %+v, want no key and revision %d", s, r.Header.Revision)
+	}
+	compare(t, cl, src, s.Facts)
+	re, err := Restore(t.Context(), s.Path, RestoreOptions{Dir: filepath.Join(t.TempDir(), "d"), Name: "h1", Cluster: map[string]string{"h1": "http://127.0.0.1:2380"}, Bump: 3})
+	if err != nil || re.Revision != s.Revision+3 {
+		t.Errorf("restored %+v, %v", re, err)
+	}
 }

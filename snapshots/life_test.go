@@ -1,6 +1,7 @@
 package snapshots
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,12 +11,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/etcdutl/v3/snapshot"
 	"go.uber.org/zap"
 
 	"suffrage/member/membertest"
+	"suffrage/membership"
 	"suffrage/membership/etcd"
 )
 
@@ -129,6 +132,114 @@ func TestLife(t *testing.T) {
 	}
 	compare(t, ncl, nsrc, n.Facts)
 	drill(t, n.Path, n.Facts)
+	routine(t, src)
+}
+
+// routine is what a keeper does at each time.
+func routine(t *testing.T, src Source) {
+	reg := prometheus.NewRegistry()
+	metrics, err := NewMetrics(reg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var held []string
+	var heldErr, sourceErr error
+	r := Routine{Dir: filepath.Join(t.TempDir(), "s"), Keep: 1, Metrics: metrics, Log: quiet,
+		Source: func(context.Context) (Source, error) { return src, sourceErr },
+		Held:   func(context.Context) ([]string, error) { return held, heldErr }}
+	run := func(want int) {
+		t.Helper()
+		if err := r.Run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if files, err := List(r.Dir); err != nil || len(files) != want {
+			t.Errorf("%d files, want %d: %v", len(files), want, err)
+		}
+	}
+	run(1)
+	held = ls(t, r.Dir)
+	run(2) // the held one and the newest
+	heldErr = errors.New("etcd does not answer")
+	run(3) // it is not known what may go
+	held, heldErr = nil, nil
+	run(1)
+	sourceErr = ErrNoVote
+	if err := r.Run(t.Context()); !errors.Is(err, ErrNoVote) {
+		t.Errorf("without a vote: %v", err)
+	}
+	sourceErr = errors.New("no answer")
+	if err := r.Run(t.Context()); !errors.Is(err, sourceErr) {
+		t.Errorf("without etcd: %v", err)
+	}
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		m := f.GetMetric()[0]
+		v := m.GetGauge().GetValue() + m.GetCounter().GetValue()
+		if f.GetName() == "suffrage_snapshot_failures_total" && v != 1 || v == 0 { // no vote is no failure
+			t.Errorf("%s is %v", f.GetName(), v)
+		}
+	}
+}
+
+func TestRestoreRefuses(t *testing.T) {
+	dir := t.TempDir()
+	one := map[string]string{"h1": "http://127.0.0.1:2380"}
+	if err := os.Mkdir(filepath.Join(dir, "left.partial"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		name string
+		o    RestoreOptions
+		want string
+	}{
+		{"a relative directory", RestoreOptions{Dir: "d", Name: "h1", Cluster: one}, "an absolute path"},
+		{"an empty directory", RestoreOptions{Dir: dir, Name: "h1", Cluster: one}, "makes a new directory"}, // what is mounted there is the owner's
+		{"an interrupted one", RestoreOptions{Dir: filepath.Join(dir, "left"), Name: "h1", Cluster: one}, "if none runs: rm -r " + dir + "/left.partial"},
+		{"another member", RestoreOptions{Dir: dir + "/d", Name: "h2", Cluster: one}, `member "h2" has no peer URL among [h1]`},
+		{"a bump backwards", RestoreOptions{Dir: dir + "/d", Name: "h1", Cluster: one, Bump: -1}, "bump -1"},
+		{"a bump to the end", RestoreOptions{Dir: dir + "/d", Name: "h1", Cluster: one, Bump: 1 << 61}, "bump"},
+		{"a comma", RestoreOptions{Dir: dir + "/d", Name: "h1", Cluster: map[string]string{"h1": "http://a:1,http://b:1"}}, "comma"},
+		{"no file", RestoreOptions{Dir: dir + "/d", Name: "h1", Cluster: one}, "no such file"},
+	} {
+		_, err := Restore(t.Context(), filepath.Join(dir, "none.db"), tt.o)
+		if err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: got %v, want %q", tt.name, err, tt.want)
+		}
+		if left := ls(t, dir); len(left) != 1 {
+			t.Errorf("%s: made %v", tt.name, left)
+		}
+	}
+}
+
+func TestPick(t *testing.T) {
+	member := func(id, host string, responding bool) membership.Member {
+		return membership.Member{ID: id, Name: host, Host: host, Responding: responding, Leader: "1"}
+	}
+	view := membership.View{Members: []membership.Member{member("1", "h1", true), member("2", "h2", true), member("3", "h3", true)}}
+	learner := member("0", "h4", true)
+	learner.Learner = true
+	for _, tt := range []struct {
+		name, out, want string
+		set             func(v *membership.View)
+	}{
+		{"neither leader nor outgoing", "h3", "h2", nil},
+		{"the outgoing one leads", "h1", "h2", nil},
+		{"the other does not respond", "h3", "h1", func(v *membership.View) { v.Members[1].Responding = false }}, // better the leader than none
+		{"only the outgoing one is left", "h3", "", func(v *membership.View) { v.Members[0].Responding, v.Members[1].Responding = false, false }},
+		{"a learner is none", "h3", "h2", func(v *membership.View) { v.Members = append([]membership.Member{learner}, v.Members...) }},
+	} {
+		v := view
+		v.Members = append([]membership.Member(nil), view.Members...)
+		if tt.set != nil {
+			tt.set(&v)
+		}
+		if got, ok := Pick(v, tt.out); got != tt.want || ok != (tt.want != "") {
+			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
+		}
+	}
 }
 
 // compare holds what the file says against the running member and against etcdutl.

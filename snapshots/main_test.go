@@ -28,6 +28,7 @@ const (
 	roleScratch  = "scratch"
 	roleSave     = "save" // saves, stops after the first bytes, and waits to be killed
 	roleLimited  = "limited"
+	roleDrill    = "drill" // drills a file until it is killed
 )
 
 func TestMain(m *testing.M) {
@@ -43,6 +44,12 @@ func TestMain(m *testing.M) {
 	switch role {
 	case roleScratch:
 		err = Scratch(ctx, os.Stdin, os.Stdout)
+	case roleDrill:
+		_, err = Drill(ctx, rest, func() *exec.Cmd {
+			cmd := exec.Command(os.Args[0])
+			cmd.Env = append(os.Environ(), roleVariable+"="+roleScratch)
+			return cmd
+		})
 	case roleSave, roleLimited:
 		var src Source
 		var dir, endpoint string

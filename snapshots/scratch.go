@@ -9,7 +9,9 @@ import (
 	"io"
 	"net/url"
 	"os"
+	"os/signal"
 	"path/filepath"
+	"syscall"
 
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.uber.org/zap"
@@ -32,6 +34,9 @@ type scratchOrder struct {
 // on no port: a port of loopback would show the cluster's secrets to every user
 // of the machine for as long as the drill runs, and may be taken.
 func Scratch(ctx context.Context, in io.Reader, out io.Writer) error {
+	// Who started this may be gone: to say "serving" to nobody must not end the
+	// process before it has removed its directory.
+	signal.Ignore(syscall.SIGPIPE)
 	r := bufio.NewReader(io.LimitReader(in, 64<<10))
 	line, err := r.ReadBytes('\n')
 	if err != nil {

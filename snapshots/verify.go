@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"syscall"
 )
 
@@ -24,7 +25,8 @@ type Facts struct {
 }
 
 // Verify reads a snapshot to its end: the size, the SHA-256 that etcd appended,
-// then every page and every key of the database. An error wraps ErrBad when the
+// then every page and every key of the database, and that its name, where it is
+// one of ours, tells the revision that it holds. An error wraps ErrBad when the
 // file is at fault, and names the file and what is wrong with it.
 func Verify(ctx context.Context, path string) (Facts, error) {
 	size, sum, err := checkHash(ctx, path)
@@ -35,13 +37,21 @@ func Verify(ctx context.Context, path string) (Facts, error) {
 	if err != nil {
 		return Facts{}, err
 	}
+	if n, err := ParseName(filepath.Base(path)); err == nil && n.Revision != c.Revision {
+		return Facts{}, bad(path, "its name says revision %d, it holds %d: it was renamed", n.Revision, c.Revision)
+	}
 	return Facts{Size: size, SHA256: sum, Content: c}, nil
 }
 
-// bad is an error that the file is to blame for.
+// badFile is an error that the file is to blame for.
+type badFile struct{ path, why string }
+
 func bad(path, format string, args ...any) error {
-	return fmt.Errorf("%w: %s: %s", ErrBad, path, fmt.Sprintf(format, args...))
+	return &badFile{path, fmt.Sprintf(format, args...)}
 }
+
+func (e *badFile) Error() string { return fmt.Sprintf("%v: %s: %s", ErrBad, e.path, e.why) }
+func (e *badFile) Unwrap() error { return ErrBad }
 
 // checkHash comes before the database is opened: bbolt trusts its pages, and
 // what was flipped or cut off on the way must not get there.
