@@ -185,12 +185,20 @@ func (a *assessment) beside(host string) []string {
 	return a.clear
 }
 
-// worstPair is the worst p99 round trip among the voters, where there is one.
-func (a *assessment) worstPair() (worst fitness.Figure, ok bool) {
+// worstPair is the worst p99 round trip among the voters, nil unless each pair
+// has a full window.
+func (a *assessment) worstPair() *fitness.Figure {
+	var worst *fitness.Figure
 	for i, x := range a.voters {
 		for _, y := range a.voters[i+1:] {
-			worst, ok = max(worst, a.with(x, y).worst()), true
+			b := a.with(x, y)
+			if b.out == nil || b.back == nil || b.out.Band == fitness.Unknown || b.back.Band == fitness.Unknown {
+				return nil
+			}
+			if w := b.worst(); worst == nil || w > *worst {
+				worst = &w
+			}
 		}
 	}
-	return worst, ok
+	return worst
 }

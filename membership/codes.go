@@ -44,6 +44,8 @@ const (
 	MembershipChanged     Code = "membership-changed"
 	SnapshotFailed        Code = "snapshot-failed"
 	NewVoterNotResponding Code = "new-voter-not-responding"
+	NewVoterUnfit         Code = "new-voter-unfit"
+	LeaderNotMoved        Code = "leader-not-moved"
 	FenceNotProven        Code = "fence-not-proven"
 	RemovalRefused        Code = "removal-refused"
 	StaleRemoval          Code = "stale-removal"

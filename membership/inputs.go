@@ -33,13 +33,22 @@ type Inputs struct {
 	Operations []Operation `json:"operations,omitempty"`
 	// Open is the operation under way, from the Lease's record.
 	Open *Operation `json:"open,omitempty"`
+	// Term is that of the Lease under which this is decided, zero without one.
+	Term uint64 `json:"term,omitempty"`
 	// Previous is the decision before, for its ages.
 	Previous *Previous `json:"previous,omitempty"`
 }
 
+// The modes of a Policy.
+const (
+	// DryRun: everything up to the first write, every round, and no write.
+	DryRun = "dry-run"
+	Active = "active"
+)
+
 // Policy is what the owner decided.
 type Policy struct {
-	// Mode is "dry-run".
+	// Mode is DryRun or Active.
 	Mode string `json:"mode"`
 	// Target is the number of voters to keep: odd, at least 3.
 	Target int `json:"target"`

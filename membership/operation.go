@@ -35,7 +35,7 @@ type Operation struct {
 	// InPeer is the peer URL that In joins with: by it a learner is recognised
 	// whose add had no answer.
 	InPeer string `json:"in_peer,omitempty"`
-	// By is "controller", or the person who asked.
+	// By is ByController, or the person who asked.
 	By      string  `json:"by,omitempty"`
 	Why     string  `json:"why,omitempty"`
 	Figures []Datum `json:"figures,omitempty"`
@@ -59,7 +59,20 @@ type Operation struct {
 	// SoakedSince is since when all voters, the newcomer among them, have been
 	// well without a break.
 	SoakedSince time.Time `json:"soaked_since,omitzero"`
+	// Asked is since when the outgoing member's removal has been asked for, zero
+	// while it is not.
+	Asked time.Time `json:"asked,omitzero"`
+	// Called is when something was last called for that may come late: a learner,
+	// a start, a fence, a removal or its withdrawal.
+	Called time.Time `json:"called,omitzero"`
+	// Term is that of the holder who wrote this, Resumed when it took over from
+	// another: no wait is measured with two clocks.
+	Term    uint64    `json:"term,omitempty"`
+	Resumed time.Time `json:"resumed,omitzero"`
 }
+
+// ByController: nobody asked; the readings did.
+const ByController = "controller"
 
 // StepRecord is one step that was begun.
 type StepRecord struct {
@@ -91,19 +104,45 @@ func (o Operation) clone() *Operation {
 	return &o
 }
 
-// at notes that a step is under way, and ends the one before.
+// at notes that a step is under way, and ends the others. A step that is come
+// back to goes on with its record: there are at most as many as there are steps.
 func (o *Operation) at(name string, now time.Time) *StepRecord {
-	if n := len(o.Steps); n > 0 {
-		if o.Steps[n-1].Name == name {
-			return &o.Steps[n-1]
+	var r *StepRecord
+	for i := range o.Steps {
+		switch s := &o.Steps[i]; {
+		case s.Name == name:
+			s.Ended, r = time.Time{}, s
+		case s.Ended.IsZero():
+			s.Ended = now
 		}
-		o.Steps[n-1].Ended = now
 	}
-	o.Steps = append(o.Steps, StepRecord{Name: name, Begun: now})
-	return &o.Steps[len(o.Steps)-1]
+	if r == nil {
+		o.Steps = append(o.Steps, StepRecord{Name: name, Begun: now})
+		r = &o.Steps[len(o.Steps)-1]
+	}
+	return r
 }
 
-// began is when a step was begun, zero when it was not.
+// note says what holds up the step that is under way.
+func (o *Operation) note(text string) {
+	for i := range o.Steps {
+		if o.Steps[i].Ended.IsZero() {
+			o.Steps[i].Note = text
+		}
+	}
+}
+
+// noted is what held up the newest step that anything did.
+func (o Operation) noted() string {
+	for _, s := range slices.Backward(o.Steps) {
+		if s.Note != "" {
+			return s.Note
+		}
+	}
+	return "see the log of the controller"
+}
+
+// began is when a step was begun first, zero when it was not.
 func (o Operation) began(name string) time.Time {
 	for _, s := range o.Steps {
 		if s.Name == name {

@@ -2,52 +2,69 @@ package membership
 
 import (
 	"fmt"
-	"slices"
+	"strings"
+	"time"
 
 	"suffrage/fitness"
 )
 
 // reasonToTurn says why the operation should go back, while it still can: as
-// long as the outgoing member is listed and nobody has been asked to remove it.
+// long as the outgoing member is listed.
 func (m *motion) reasonToTurn() string {
-	if m.op.OutMember != "" && (m.out == nil || m.request(m.op.Out) != nil) {
-		return ""
-	}
 	in := m.in0()
-	since := func(step string) float64 {
-		if t := m.op.began(step); !t.IsZero() {
-			return in.Now.Sub(t).Seconds()
-		}
-		return 0
-	}
-	if p := in.Policy.Paused; p != nil && p.Value && m.in == nil && m.op.InMember == "" {
-		return "paused by " + p.By + " before anything was changed"
-	}
-	stall := in.Policy.StallTime
-	switch s := m.server(m.op.In); {
-	case m.op.In == "":
+	untouched := m.in == nil && m.op.InMember == ""
+	// The owner's word, and what was taken away, count at any time.
+	switch p := in.Policy.Paused; {
+	case m.hosts[m.op.Out] != nil && m.hosts[m.op.Out].Mark.IsPinned():
+		return fmt.Sprintf("%s was pinned", m.op.Out)
+	case m.hosts[m.op.In] != nil && !m.hosts[m.op.In].Mark.IsEligible():
+		return fmt.Sprintf("%s is no longer eligible", m.op.In)
 	case m.in == nil && m.op.InMember != "":
 		return fmt.Sprintf("%s was added and is no longer listed", m.op.In)
-	case m.in != nil && m.in.Learner && since("join") > stall.Seconds():
-		return fmt.Sprintf("%s did not catch up within %s", m.op.In, stall)
-	case m.in != nil && m.in.Learner && (s == nil || !s.Running) && since("join") > startTime.Seconds():
-		return fmt.Sprintf("the etcd of %s did not start within %s", m.op.In, startTime)
-	case m.in != nil && !m.in.Learner && !m.in.Responding && !m.in.Since.IsZero() && in.Now.Sub(m.in.Since) > stall.Std():
-		return fmt.Sprintf("%s votes and has not answered for %s", m.op.In, stall)
-	case m.in != nil && m.whole(m.op.In, fitness.Unfit):
-		return fmt.Sprintf("%s has been unfit for a whole window", m.op.In)
+	case p != nil && p.Value && untouched && m.op.Asked.IsZero():
+		return fmt.Sprintf("paused by %s before anything was changed", p.By)
 	}
-	// A learner has no vote: giving it up costs nothing, and while a voter is in
-	// trouble nothing should be under way.
-	if m.in != nil && m.in.Learner {
-		for _, x := range in.View.Voters() {
-			if x.ID != m.op.OutMember && !x.Responding {
-				return x.Label() + " does not answer"
-			}
+	switch {
+	case !m.op.Asked.IsZero():
+		return "" // a removal that is asked for may be done at any moment
+	case untouched && m.since(m.op.Begun) > in.Policy.StallTime.Std():
+		return fmt.Sprintf("nothing could be changed within %s: %s", in.Policy.StallTime, m.op.noted())
+	case m.in == nil:
+	case m.in.Learner:
+		if why := m.learnerFailed(); why != "" {
+			return why
 		}
+	case m.out != nil && !m.out.Responding:
+		return "" // the newcomer is what keeps the number of those that answer
+	case !m.in.Responding && m.since(m.in.Since) > in.Policy.StallTime.Std():
+		return fmt.Sprintf("%s votes and has not answered for %s", m.op.In, in.Policy.StallTime)
 	}
-	if m.op.By == "controller" && m.op.Out != "" && m.whole(m.op.Out, fitness.Fit) {
+	switch {
+	case m.op.In != "" && m.whole(m.op.In, fitness.Unfit):
+		return fmt.Sprintf("%s has been unfit for a whole window", m.op.In)
+	case m.op.By == ByController && m.op.Out != "" && m.whole(m.op.Out, fitness.Fit):
 		return fmt.Sprintf("%s has been fit for a whole window", m.op.Out)
+	}
+	return ""
+}
+
+// learnerFailed says why a learner is given up: it has no vote, so that costs
+// nothing, and while a voter is in trouble nothing should be under way.
+func (m *motion) learnerFailed() string {
+	joined, stall := m.since(m.op.began("join")), m.in0().Policy.StallTime
+	s := m.server(m.op.In)
+	switch {
+	case joined > stall.Std():
+		return fmt.Sprintf("%s did not catch up within %s", m.op.In, stall)
+	case s == nil && joined > startTime && m.silentFor(m.op.In) > startTime:
+		return fmt.Sprintf("the agent of %s has not answered for %s", m.op.In, startTime)
+	case s != nil && !s.Running && joined > startTime:
+		return fmt.Sprintf("the etcd of %s did not start within %s", m.op.In, startTime)
+	}
+	for _, x := range m.in0().View.Voters() {
+		if x.ID != m.op.OutMember && !x.Responding && m.since(x.Since) > startTime {
+			return x.Label() + " does not answer"
+		}
 	}
 	return ""
 }
@@ -58,15 +75,27 @@ func (m *motion) whole(host string, s fitness.Status) bool {
 	return v.Status == s && v.Whole
 }
 
+func (m *motion) turn(why string) (*Act, []Refusal) {
+	m.op.TurnedBack = why
+	return m.back()
+}
+
 // back undoes what was done, newest first: the request, the fence, the vote,
-// the learner, the host.
+// the learner, the host. Whoever acts on requests may have read this one before
+// it was withdrawn, so the newcomer keeps its vote until that call has ended:
+// with both removed there would be one voter too few.
 func (m *motion) back() (*Act, []Refusal) {
 	const step = "turn-back"
-	if m.op.OutMember != "" && m.out != nil {
-		if r := m.request(m.op.Out); r != nil && r.Operation == m.op.ID {
+	m.op.at(step, m.in0().Now)
+	m.op.Asked, m.op.SoakedSince = time.Time{}, time.Time{}
+	if m.op.OutMember != "" {
+		if m.requested() != nil {
 			return m.do(WithdrawRemoval, step, m.op.Out, m.op.OutMember, "it keeps its vote"), nil
 		}
-		if s := m.server(m.op.Out); s != nil && s.Fenced {
+		switch s := m.server(m.op.Out); {
+		case s == nil && !m.op.began("remove").IsZero():
+			return nil, m.unproven("it may be fenced and could not start again")
+		case s != nil && s.Fenced:
 			return m.do(Unfence, step, m.op.Out, m.op.OutMember, "it keeps its vote"), nil
 		}
 	}
@@ -74,13 +103,14 @@ func (m *motion) back() (*Act, []Refusal) {
 		return m.giveUp(step)
 	}
 	if m.op.In != "" {
-		if s := m.server(m.op.In); s != nil {
-			if act := m.settled(m.op.In, step); act != nil {
-				return act, nil
-			}
-		}
 		// A host that does not answer is not waited for: it is quarantined, and a
 		// datastore that is found on it refuses it as a candidate.
+		if act := m.settled(m.op.In, step); act != nil {
+			return act, nil
+		}
+	}
+	if m.settling() {
+		return m.wait(step, "what was called for may still come"), nil
 	}
 	return m.finish(Undone, m.op.TurnedBack)
 }
@@ -91,28 +121,20 @@ func (m *motion) back() (*Act, []Refusal) {
 func (m *motion) giveUp(step string) (*Act, []Refusal) {
 	if !m.in.Learner {
 		if held := m.well(m.op.InMember); len(held) > 0 {
-			m.op.at(step, m.in0().Now)
 			return nil, held
 		}
 		if m.leader == m.op.In {
-			to := m.heir(m.op.In)
-			return m.do(MoveLeader, step, to, m.member[to], "a leader that is removed costs an election"), nil
+			return m.hand(step, m.op.In)
 		}
 	}
 	if s := m.server(m.op.In); s != nil && !s.Fenced {
 		return m.do(Fence, step, m.op.In, m.op.InMember, "it must not come back by itself"), nil
 	}
+	if !m.in.Learner && m.settling() {
+		return m.wait(step, "the withdrawn removal may still be carried out"), nil
+	}
 	return m.do(RemoveMember, step, m.op.In, m.op.InMember, "the voters from before stay"), nil
 }
 
 // list joins names for a sentence.
-func list(names []string) string {
-	out := ""
-	for i, n := range slices.Compact(names) {
-		if i > 0 {
-			out += ", "
-		}
-		out += n
-	}
-	return out
-}
+func list(names []string) string { return strings.Join(names, ", ") }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 
 	"suffrage/membership"
 )
@@ -13,9 +14,13 @@ import (
 type Journal interface {
 	// Save writes the operation down, nil for none, only while the Lease is held.
 	Save(ctx context.Context, op *membership.Operation) error
-	// Check is asked right before each change: an error means that the Lease may
-	// not be held any more, and nothing may be done.
-	Check(ctx context.Context) error
+	// Check is asked right before each change: it reads the Lease again, and
+	// compares the clocks that stand still in a suspend with those that do not.
+	// An error means that the Lease may not be held any more, and nothing may be
+	// done. The context that it gives ends before anybody else could take the
+	// Lease, so that a process that was frozen between the check and the call
+	// makes no call.
+	Check(ctx context.Context) (context.Context, error)
 	// Term is the Lease's, sent with every order.
 	Term() uint64
 }
@@ -47,15 +52,21 @@ type Order struct {
 	Peers  map[string]string `json:"peers,omitempty"`
 }
 
-// Removals keeps the annotations by which removals are asked for.
+// Removals keeps the annotations by which removals are asked for. A request is
+// written only while the Lease is held with its Term. Whoever acts on it reads
+// it again right before, has ended its call within callTime of that, and at
+// that moment asks the same as the operation did: the mode is active; the
+// operation is open and has not turned back; name, address and ID are this member's; it does not lead;
+// all voters that stay answer.
 type Removals interface {
-	Request(ctx context.Context, r membership.Removal) error
+	Request(ctx context.Context, term uint64, r membership.Removal) error
 	Withdraw(ctx context.Context, host, operation string) error
 }
 
-// History keeps ended operations. Recording one twice is recording it once.
+// History keeps ended operations, by ID: recording one again replaces it. It is
+// written only while the Lease is held with its Term.
 type History interface {
-	Record(ctx context.Context, op membership.Operation) error
+	Record(ctx context.Context, term uint64, op membership.Operation) error
 }
 
 // ErrUnknown: the call ended without an answer and may have been carried out.
@@ -84,25 +95,25 @@ type Operator struct {
 // in the next round.
 func (o *Operator) Act(ctx context.Context, in membership.Inputs, d membership.Decision) error {
 	switch {
-	case d.Kind == membership.Planned && in.Open == nil && d.Mode == "active":
-		op := membership.Begin(in, *d.Plan, o.Journal.Term(), o.By, o.Peer(d.Plan.In))
-		return o.save(ctx, &op)
-	case d.Operation == nil:
+	case d.Mode != membership.Active:
 		return nil
+	case d.Operation == nil:
+		return o.begin(ctx, in, d)
 	case d.Step == nil || d.Step.Verb == membership.Wait:
-		return o.save(ctx, d.Operation)
+		return o.save(ctx, in.Open, d.Operation)
 	case d.Step.Verb == membership.Finish:
 		return o.finish(ctx, in, d)
 	}
 	// Intent first: whoever comes after has to know what may have been done.
-	if err := o.save(ctx, d.Operation); err != nil {
+	if err := o.save(ctx, in.Open, d.Operation); err != nil {
 		return err
 	}
-	if err := o.Journal.Check(ctx); err != nil {
+	ctx, err := o.Journal.Check(ctx)
+	if err != nil {
 		return err
 	}
 	o.point("before " + string(d.Step.Verb))
-	err := o.do(ctx, in, *d.Operation, *d.Step)
+	err = o.do(ctx, in, *d.Operation, *d.Step)
 	o.point("after " + string(d.Step.Verb))
 	if err != nil {
 		return fmt.Errorf("control: operation %s: %s: %w", d.Operation.ID, d.Step, err)
@@ -110,7 +121,28 @@ func (o *Operator) Act(ctx context.Context, in membership.Inputs, d membership.D
 	return nil
 }
 
-func (o *Operator) save(ctx context.Context, op *membership.Operation) error {
+// begin opens an operation for a plan, and writes down the figures of those that
+// ended, once they are there.
+func (o *Operator) begin(ctx context.Context, in membership.Inputs, d membership.Decision) error {
+	for _, ended := range in.Operations {
+		if m, ok := membership.Measured(in, ended); ok {
+			if err := o.record(ctx, m); err != nil {
+				return err
+			}
+		}
+	}
+	if d.Kind != membership.Planned {
+		return nil
+	}
+	op := membership.Begin(in, *d.Plan, o.Journal.Term(), o.By, o.Peer(d.Plan.In))
+	return o.save(ctx, nil, &op)
+}
+
+// save writes the operation down if it says something else than before.
+func (o *Operator) save(ctx context.Context, was, op *membership.Operation) error {
+	if was != nil && op != nil && reflect.DeepEqual(was, op) {
+		return nil
+	}
 	o.point("before journal")
 	err := o.Journal.Save(ctx, op)
 	o.point("after journal")
@@ -120,16 +152,24 @@ func (o *Operator) save(ctx context.Context, op *membership.Operation) error {
 // finish records first: an operation that is in history and in the journal is
 // finished again, one that is in neither would be forgotten.
 func (o *Operator) finish(ctx context.Context, in membership.Inputs, d membership.Decision) error {
-	ended := membership.End(in, *d.Operation, d.Step.Outcome)
-	if err := o.Journal.Check(ctx); err != nil {
+	if err := o.record(ctx, membership.End(in, *d.Operation, d.Step.Outcome)); err != nil {
+		return err
+	}
+	return o.save(ctx, in.Open, nil)
+}
+
+func (o *Operator) record(ctx context.Context, ended membership.Operation) error {
+	ctx, err := o.Journal.Check(ctx)
+	if err != nil {
 		return err
 	}
 	o.point("before record")
-	if err := o.History.Record(ctx, ended); err != nil {
+	err = o.History.Record(ctx, o.Journal.Term(), ended)
+	o.point("after record")
+	if err != nil {
 		return fmt.Errorf("control: record operation %s: %w", ended.ID, err)
 	}
-	o.point("after record")
-	return o.save(ctx, nil)
+	return nil
 }
 
 func (o *Operator) do(ctx context.Context, in membership.Inputs, op membership.Operation, a membership.Act) error {
@@ -144,7 +184,7 @@ func (o *Operator) do(ctx context.Context, in membership.Inputs, op membership.O
 	case membership.RemoveMember:
 		return o.Members.Remove(ctx, a.Member)
 	case membership.RequestRemoval:
-		return o.Removals.Request(ctx, membership.Removal{Host: a.Host, Member: a.Member, Operation: op.ID, At: in.Now})
+		return o.Removals.Request(ctx, o.Journal.Term(), membership.Removal{Host: a.Host, Member: a.Member, Operation: op.ID, At: in.Now})
 	case membership.WithdrawRemoval:
 		return o.Removals.Withdraw(ctx, a.Host, op.ID)
 	case membership.StartMember:
