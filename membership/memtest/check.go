@@ -1,0 +1,310 @@
+package memtest
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"suffrage/membership"
+	"suffrage/membership/control"
+)
+
+// Violation is a broken invariant.
+type Violation string
+
+func (v Violation) Error() string { return string(v) }
+
+// checker holds the model to the invariants of the design, at every change. A
+// caller is excused for what broke after it took the view that it decided on,
+// and for nothing else.
+type checker struct {
+	c       *Cluster
+	voters  int  // there were at first
+	foreign bool // somebody else changed the members: their number is not ours
+	ops     map[string]membership.Operation
+	alarmAt time.Time
+	modeAt  time.Time
+	adds    map[string]string // operation → the member that it added
+}
+
+func (k *checker) begin() {
+	k.voters = len(k.c.Voters())
+	k.ops, k.adds = map[string]membership.Operation{}, map[string]string{}
+}
+
+func (k *checker) fail(format string, args ...any) { panic(Violation(fmt.Sprintf(format, args...))) }
+
+// always holds at every moment.
+func (k *checker) always() {
+	c := k.c
+	n, learners := 0, 0
+	for _, m := range c.Members {
+		if c.Removed[m.ID] {
+			k.fail("removed member %s is listed again", m.ID)
+		}
+		if m.Learner {
+			learners++
+		} else {
+			n++
+		}
+	}
+	if learners > 1 {
+		k.fail("%d learners", learners)
+	}
+	if !k.foreign && (n < k.voters || n > k.voters+1 || n+learners > c.Policy.Maximum) {
+		k.fail("%d voters and %d learners; there were %d, the maximum is %d", n, learners, k.voters, c.Policy.Maximum)
+	}
+	for _, h := range c.Hosts {
+		have := len(h.Aside)
+		if h.Data != "" {
+			have++
+		}
+		if have != h.stores {
+			k.fail("%d datastores on %s of %d that were made", have, h.Name, h.stores)
+		}
+		if h.Fenced && h.starts > 0 {
+			k.fail("%s was started %d times since its fence", h.Name, h.starts)
+		}
+	}
+}
+
+// well: it is, or it was when the caller looked.
+func (k *checker) well(m *Member, by *Caller) bool {
+	h := k.c.Host(m.Host)
+	return k.c.answers(m) || h.brokeAt.After(by.ViewAt)
+}
+
+func (k *checker) acts(what string, by *Caller) {
+	if k.c.Policy.Mode != membership.Active && !k.modeAt.After(by.ViewAt) {
+		k.fail("%s in dry-run", what)
+	}
+}
+
+func (k *checker) journaled(op membership.Operation) {
+	if open := k.c.Lease.Open; open != nil && open.ID != op.ID {
+		k.fail("operation %s begins while %s is open", op.ID, open.ID)
+	}
+	if _, ended := k.c.History[op.ID]; ended && k.c.Lease.Open == nil {
+		k.fail("operation %s is opened again", op.ID)
+	}
+	if len(op.Steps) > 10 {
+		k.fail("operation %s has %d steps: its record grows", op.ID, len(op.Steps))
+	}
+	k.ops[op.ID] = op
+}
+
+// recorded: the host that holds no vote any more is at rest, or it did not answer.
+func (k *checker) recorded(op membership.Operation, by *Caller) {
+	if was, ok := k.c.History[op.ID]; ok {
+		if was.Outcome != op.Outcome {
+			k.fail("operation %s ended %s and then %s", op.ID, was.Outcome, op.Outcome)
+		}
+		return
+	}
+	name, vote := op.Out, op.In
+	if op.Outcome == membership.Undone {
+		name, vote = op.In, op.Out
+	}
+	h := k.c.Host(name)
+	if !h.rests() {
+		if h.Reachable() && !h.mendedAt.After(by.ViewAt) && !by.Blind[name] {
+			k.fail("operation %s ends %s and %s is not at rest: %s", op.ID, op.Outcome, name, h)
+		}
+		h.leftover = true
+	}
+	if h := k.c.Host(vote); !k.foreign && (h.Fenced || h.Role != "voter") {
+		k.fail("operation %s ends %s and %s votes: %s", op.ID, op.Outcome, vote, h)
+	}
+}
+
+func (k *checker) decided(in membership.Inputs, d membership.Decision) {
+	if d.Plan != nil && in.Open != nil {
+		k.fail("a plan beside the open operation %s", in.Open.ID)
+	}
+}
+
+func (k *checker) ordered(h *Host, o control.Order, by *Caller) {
+	k.acts(string(o.Verb), by)
+	if o.Term < h.Seen {
+		return // refused
+	}
+	op := k.ops[o.Operation]
+	if o.Verb == membership.Retire {
+		for _, m := range k.c.Members {
+			if m.Host == h.Name && !m.Learner && k.c.Now.Sub(by.ViewAt) < time.Second {
+				k.fail("%s is retired while %s votes", h.Name, m.ID)
+			}
+		}
+	}
+	if h.Name != op.In && h.Name != op.Out && o.Verb != membership.SaveSnapshot {
+		k.fail("%s on %s, which is not in operation %s", o.Verb, h.Name, op.ID)
+	}
+}
+
+// added: every voter was well and its agent answered, no alarm, a snapshot.
+func (k *checker) added(id string, by *Caller) {
+	if by.Foreign {
+		k.foreign = true
+		return
+	}
+	k.acts("add", by)
+	c, m := k.c, k.c.Member(id)
+	for _, v := range c.Voters() {
+		if h := c.Host(v.Host); !k.well(v, by) || !h.Reachable() && !h.brokeAt.After(by.ViewAt) {
+			k.fail("%s is added while %s is not well", id, v.ID)
+		}
+	}
+	if c.Alarm != "" && !k.alarmAt.After(by.ViewAt) {
+		k.fail("%s is added under an alarm", id)
+	}
+	if !k.saved(by.Op) {
+		k.fail("%s is added before a snapshot for operation %s", id, by.Op)
+	}
+	if h := c.Host(m.Host); !h.Mark.IsEligible() && !h.Mark.Eligible.At.After(by.ViewAt) {
+		k.fail("%s is added and not eligible", h.Name)
+	}
+	if before := k.adds[by.Op]; before != "" {
+		k.fail("operation %s adds %s after %s", by.Op, id, before)
+	}
+	k.adds[by.Op] = id
+}
+
+func (k *checker) saved(op string) bool {
+	return slices.ContainsFunc(k.c.Hosts, func(h *Host) bool {
+		for _, s := range h.Snapshots {
+			if s.Operation == op {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// promoted: the newcomer counted as down, quorum holds.
+func (k *checker) promoted(id string, by *Caller) {
+	if by.Foreign {
+		k.foreign = true
+		return
+	}
+	k.acts("promote", by)
+	if k.adds[by.Op] != id {
+		k.fail("%s is promoted by operation %s, which added %q", id, by.Op, k.adds[by.Op])
+	}
+	good, voters := 0, k.c.Voters()
+	for _, v := range voters {
+		if v.ID != id && k.well(v, by) {
+			good++
+		}
+	}
+	if good < membership.Quorum(len(voters)) {
+		k.fail("%s is promoted with %d of %d well", id, good, len(voters))
+	}
+	if h := k.c.Host(k.c.Member(id).Host); !h.Mark.IsEligible() && !h.Mark.Eligible.At.After(by.ViewAt) {
+		k.fail("%s is promoted and not eligible", id)
+	}
+}
+
+func (k *checker) requested(r membership.Removal, by *Caller) {
+	k.acts("request", by)
+	c, op := k.c, k.ops[r.Operation]
+	m, newcomer := c.Member(r.Member), c.Member(op.InMember)
+	if r.Member != op.OutMember || m == nil {
+		return // too late: the removal controller refuses it
+	}
+	if h := c.Host(r.Host); !h.Fenced {
+		k.fail("removal of %s is asked for and it is not fenced", r.Host)
+	} else if h.Mark.IsPinned() && !h.Mark.Pinned.At.After(by.ViewAt) {
+		k.fail("removal of %s is asked for and it is pinned", r.Host)
+	}
+	if newcomer == nil || newcomer.Learner {
+		if !k.foreign {
+			k.fail("removal of %s is asked for and %s does not vote", r.Host, op.In)
+		}
+		return
+	}
+	if !k.well(newcomer, by) || c.Index-newcomer.Index > 1000 && !c.Host(op.In).brokeAt.After(by.ViewAt) {
+		k.fail("removal of %s is asked for and %s is not level", r.Host, op.In)
+	}
+	for _, v := range c.Voters() {
+		if v != m && !k.well(v, by) {
+			k.fail("removal of %s is asked for and %s is not well", r.Host, v.ID)
+		}
+	}
+	if c.Leader == m.ID && !c.elected.After(by.ViewAt) {
+		k.fail("removal of %s is asked for and it leads", r.Host)
+	}
+}
+
+// removing: only the two of the operation, never the leader, never below what
+// holds a quorum.
+func (k *checker) removing(m *Member, by *Caller) {
+	c, h := k.c, k.c.Host(m.Host)
+	if by.Foreign {
+		k.foreign, h.leftover = true, true
+		return
+	}
+	if !by.Weak {
+		k.acts("remove", by)
+	}
+	op := k.ops[by.Op]
+	switch m.ID {
+	case op.OutMember:
+		if by.Name != "actor" {
+			k.fail("%s is removed by a call and not by request", m.ID)
+		}
+		if !h.Fenced {
+			k.fail("%s is removed and its host is not fenced", m.ID)
+		}
+		if n := c.Member(op.InMember); (n == nil || n.Learner) && !k.foreign {
+			k.fail("%s is removed and %s does not vote", m.ID, op.In)
+		}
+	case k.adds[by.Op]:
+		if !h.Fenced && h.Reachable() && !h.mendedAt.After(by.ViewAt) && !by.Blind[h.Name] {
+			k.fail("%s is removed and its host answers and is not fenced", m.ID)
+		}
+		h.leftover = !h.Fenced
+	default:
+		k.fail("%s is removed by operation %s, whose it is not", m.ID, by.Op)
+	}
+	if c.Leader == m.ID && !c.elected.After(by.ViewAt) && !by.Weak {
+		k.fail("%s is removed while it leads", m.ID)
+	}
+	if m.Learner {
+		return
+	}
+	good, stay := 0, 0
+	for _, v := range c.Voters() {
+		if v != m {
+			stay++
+			if k.well(v, by) {
+				good++
+			} else if !by.Weak {
+				k.fail("%s is removed while %s is not well", m.ID, v.ID)
+			}
+		}
+	}
+	if good < membership.Quorum(stay) && !by.Weak {
+		k.fail("%s is removed with %d of %d well", m.ID, good, stay)
+	}
+}
+
+func (k *checker) removed(m *Member, by *Caller) { k.always() }
+
+// rejoins: the unit of a removed member was started.
+func (k *checker) rejoins(h *Host) {
+	if !h.leftover {
+		k.fail("%s was started again on the data of removed member %s", h.Name, h.Data)
+	}
+}
+
+func (k *checker) started(h *Host) {
+	if h.Fenced {
+		k.fail("%s was started behind its fence", h.Name)
+	}
+}
+
+func (k *checker) setAside(h *Host) {
+	if m := k.c.Member(h.Data); m != nil && !m.Learner {
+		k.c.Logf("datastore of the voter %s set aside", m.ID)
+	}
+}

@@ -1,0 +1,198 @@
+package memtest
+
+import (
+	"fmt"
+	"time"
+
+	"suffrage/fitness"
+	"suffrage/membership"
+	"suffrage/membership/control"
+)
+
+// Host is a machine with an agent and, perhaps, an etcd.
+type Host struct {
+	Name string
+
+	// What is so now, and who cannot reach whom.
+	Up     bool // it has power
+	Agent  bool // its agent runs
+	Gone   bool // nobody reaches it, and no connection was closed
+	Frozen bool // its etcd is stopped
+	Running,
+	Broken, // its etcd does not start
+	Stuck bool // its etcd does not follow the leader
+	FullDisk bool          // no snapshot can be saved
+	Rate     uint64        // entries a second while catching up
+	Late     time.Duration // from its first start until its client port opens
+	Mark     membership.Mark
+
+	// What it is like: since when it has been bad or good.
+	Bad       bool
+	BadSince  time.Time
+	brokeAt   time.Time // the last time that something of the above went wrong
+	mendedAt  time.Time
+	portAt    time.Time
+	startAt   time.Time
+	powerLoss int // writes until the power goes, 0 for never
+
+	// On disk.
+	Role      string
+	Fenced    bool
+	Data      string // the member whose datastore is in place
+	Aside     []string
+	Seen      uint64 // the highest Term
+	Snapshots []fitness.SnapshotFacts
+	starts    int // since the fence
+	stores    int // ever made
+	joining   string
+	leftover  bool // it lost its member while nobody could reach its agent
+}
+
+func newHost(name string) *Host {
+	yes := &membership.Say{Value: true, By: "owner"}
+	return &Host{Name: name, Up: true, Agent: true, Rate: 100_000, Late: 6 * time.Second, Mark: membership.Mark{Eligible: yes}, Role: "standby", Fenced: true}
+}
+
+// Reachable reports whether its agent answers.
+func (h *Host) Reachable() bool { return h.Up && h.Agent && !h.Gone }
+
+// rests: it cannot start, and nothing is left of its member but what is aside.
+func (h *Host) rests() bool { return h.Fenced && !h.Running && h.Data == "" && h.Role == "standby" }
+
+func (h *Host) String() string {
+	return fmt.Sprintf("fenced %t, running %t, datastore %q, role %s", h.Fenced, h.Running, h.Data, h.Role)
+}
+
+// errPower: the machine went dark in the middle of an order.
+var errPower = fmt.Errorf("%w: the host went away", control.ErrUnknown)
+
+// write does one durable thing, unless the power goes before it.
+func (c *Cluster) write(h *Host, what string, do func()) error {
+	if h.powerLoss > 0 {
+		if h.powerLoss--; h.powerLoss == 0 {
+			c.Logf("power loss on %s before %s", h.Name, what)
+			c.powerOff(h)
+		}
+	}
+	if !h.Up {
+		return errPower
+	}
+	do()
+	return nil
+}
+
+func (c *Cluster) powerOff(h *Host) {
+	h.Up, h.Running, h.Frozen, h.brokeAt = false, false, false, c.Now
+}
+
+// supervise is the service manager: a unit that is enabled is started, again
+// and again, unless it is fenced; the process of a removed member exits.
+func (c *Cluster) supervise(h *Host) {
+	if !h.Up {
+		return
+	}
+	if h.Running && c.Removed[h.Data] && !h.Gone && !h.Frozen {
+		c.Logf("etcd on %s exits: removed", h.Name)
+		h.Running = false
+	}
+	if !h.Running && h.Role == "voter" && !h.Broken {
+		c.start(h)
+	}
+}
+
+// start is what the unit does. On the data of a removed member it exits at once.
+func (c *Cluster) start(h *Host) {
+	switch {
+	case h.Fenced || h.joining == "" && h.Data == "":
+		return
+	case c.Removed[h.Data] && !h.Gone:
+		c.check.rejoins(h)
+		return
+	}
+	if h.Data == "" {
+		h.Data = h.joining
+		h.stores++
+	}
+	h.Running, h.startAt = true, c.Now
+	h.starts++
+	c.check.started(h)
+}
+
+// order is what an agent does for a controller. It refuses a Term below the
+// highest it has seen, which it writes down first.
+func (c *Cluster) order(h *Host, o control.Order) error {
+	if !h.Reachable() {
+		return fmt.Errorf("agent on %s does not answer", h.Name)
+	}
+	if o.Term < h.Seen {
+		return fmt.Errorf("agent on %s: term %d is below %d", h.Name, o.Term, h.Seen)
+	}
+	var steps []func() error
+	do := func(what string, f func()) {
+		steps = append(steps, func() error { return c.write(h, what, f) })
+	}
+	do("term", func() { h.Seen = o.Term })
+	fence := func() { h.Fenced, h.starts = true, 0 }
+	switch o.Verb {
+	case membership.SaveSnapshot:
+		if h.FullDisk {
+			return fmt.Errorf("agent on %s: no space left on device", h.Name)
+		}
+		for _, s := range h.Snapshots {
+			if s.Operation == o.Operation {
+				return nil
+			}
+		}
+		do("snapshot", func() {
+			h.Snapshots = append(h.Snapshots, fitness.SnapshotFacts{Operation: o.Operation, File: o.Operation + ".db", Revision: int64(c.Index), Size: 1 << 20, Hash: "abc"})
+		})
+	case membership.StartMember:
+		if h.Data != "" && h.Data != o.Member {
+			return fmt.Errorf("agent on %s: a datastore lies there", h.Name)
+		}
+		do("join", func() { h.joining = o.Member })
+		do("role", func() { h.Role = "voter" })
+		do("fence", func() { h.Fenced = false })
+		do("start", func() {
+			if !h.Running && !h.Broken {
+				c.start(h)
+			}
+		})
+	case membership.Fence:
+		do("fence", func() {
+			if !h.Fenced {
+				fence()
+			}
+		})
+	case membership.Unfence:
+		do("fence", func() { h.Fenced = false })
+	case membership.Retire:
+		do("fence", func() {
+			if !h.Fenced {
+				fence()
+			}
+		})
+		do("stop", func() { h.Running, h.Frozen = false, false })
+		do("aside", func() {
+			if h.Data != "" {
+				c.check.setAside(h)
+				h.Aside, h.Data = append(h.Aside, h.Data), ""
+			}
+			h.joining = ""
+		})
+		do("role", func() { h.Role, h.leftover = "standby", false })
+	}
+	for _, s := range steps {
+		if err := s(); err != nil {
+			return err
+		}
+	}
+	c.Logf("%s on %s for term %d", o.Verb, h.Name, o.Term)
+	return nil
+}
+
+// facts is what its agent tells.
+func (h *Host) facts() fitness.Facts {
+	return fitness.Facts{Link: fitness.Link{Class: fitness.Wired}, MemoryTotal: 8 << 30, DiskFree: 100 << 30, Disk: "ext4",
+		Server: &fitness.ServerFacts{Role: h.Role, Fenced: h.Fenced, Running: h.Running, Starts: h.starts, Datastore: h.Data != "", Term: h.Seen, Snapshots: h.Snapshots}}
+}

@@ -1,0 +1,153 @@
+package memtest
+
+import (
+	"fmt"
+	"math/rand"
+	"slices"
+	"strings"
+	"time"
+
+	"suffrage/fitness"
+	"suffrage/membership"
+)
+
+// roundTime is the time between two rounds.
+const roundTime = 5 * time.Second
+
+// Sim is one run: a cluster, its controllers, and what goes wrong.
+type Sim struct {
+	*Cluster
+	Controllers []*Controller
+	Actor       *Actor
+	rng         *rand.Rand
+	chaos       bool // things go wrong
+	nested      bool // time passes inside a round of a frozen controller
+	points      int  // passed so far
+	point       func(p *Controller, name string)
+}
+
+// newSim has three voters and three standbys, one voter bad, and two controllers.
+func newSim(seed int64, voters, standbys int) *Sim {
+	s := &Sim{Cluster: New(voters, standbys), rng: rand.New(rand.NewSource(seed))}
+	s.Policy = membership.Policy{Mode: membership.Active, Target: voters, Maximum: voters + 1, Period: fitness.Duration(300 * time.Millisecond),
+		StallTime: fitness.Duration(time.Minute), Soak: fitness.Duration(15 * time.Second), Limits: fitness.DefaultLimits()}
+	s.Actor = newActor(s.Cluster)
+	for _, name := range []string{"c1", "c2"} {
+		p := newController(s.Cluster, name)
+		p.operator.Point = func(name string) {
+			s.points++
+			if s.point != nil {
+				s.point(p, name)
+			}
+		}
+		s.Controllers = append(s.Controllers, p)
+	}
+	bad := s.Host(fmt.Sprintf("h%d", voters))
+	bad.Bad, bad.BadSince = true, s.Now.Add(-time.Hour)
+	s.moreSteps()
+	return s
+}
+
+// moreSteps lets a newcomer take a few rounds to catch up.
+func (s *Sim) moreSteps() {
+	for _, h := range s.Hosts {
+		h.Rate = 60_000
+	}
+}
+
+// pass lets one round of time pass for everybody.
+func (s *Sim) pass() {
+	s.Step(roundTime / 2)
+	s.Actor.Step()
+	s.Step(roundTime / 2)
+	for _, p := range s.Controllers {
+		p.Round(s.restart())
+	}
+}
+
+func (s *Sim) restart() time.Duration {
+	if s.chaos {
+		return time.Duration(s.rng.Intn(40)) * time.Second
+	}
+	return roundTime
+}
+
+// newest is what the holder decided last.
+func (s *Sim) newest() (membership.Decision, bool) {
+	for _, p := range s.Controllers {
+		if p.holds && p.id() == s.Lease.Holder && p.rounds > 0 && !s.Now.Before(p.Down) {
+			return p.Last, true
+		}
+	}
+	return membership.Decision{}, false
+}
+
+// settled says what is not yet as it should be at the end, or nothing.
+func (s *Sim) unsettled() string {
+	d, led := s.newest()
+	switch {
+	case !led:
+		return "nobody leads"
+	case d.Kind == membership.Refused && d.Refusals[0].Kind == membership.Owner:
+		return ""
+	case s.Lease.Open != nil:
+		return "operation " + s.Lease.Open.ID + " is open: " + d.String()
+	}
+	return s.unhealthy()
+}
+
+// unhealthy says what is wrong with the cluster when no operation is open.
+func (s *Sim) unhealthy() string {
+	votes := map[string]bool{}
+	for _, m := range s.Members {
+		h := s.Host(m.Host)
+		votes[m.Host] = true
+		switch {
+		case m.Learner:
+			return m.ID + " is a learner"
+		case !s.answers(m):
+			return m.ID + " does not answer"
+		case h.Fenced || h.Role != "voter":
+			return fmt.Sprintf("%s votes: %s", h.Name, h)
+		}
+	}
+	if n := len(s.Members); n != s.Policy.Target {
+		return fmt.Sprintf("%d voters, target %d", n, s.Policy.Target)
+	}
+	for _, r := range s.Removals {
+		return "removal of " + r.Host + " is asked for"
+	}
+	for _, h := range s.Hosts {
+		if !votes[h.Name] && !h.leftover && !h.rests() {
+			return fmt.Sprintf("%s holds no vote: %s", h.Name, h)
+		}
+	}
+	return ""
+}
+
+// trace is the newest lines of what happened.
+func (s *Sim) trace(most int) string {
+	t := s.Trace
+	return strings.Join(t[max(0, len(t)-most):], "\n")
+}
+
+// outcomes counts how operations ended.
+func (s *Sim) outcomes() map[string]int {
+	out := map[string]int{}
+	for _, op := range s.History {
+		out[string(op.Outcome)]++
+	}
+	return out
+}
+
+func (s *Sim) pick(names ...string) string { return names[s.rng.Intn(len(names))] }
+
+func (s *Sim) anyHost() *Host { return s.Hosts[s.rng.Intn(len(s.Hosts))] }
+
+// one is true once in so many.
+func (s *Sim) one(of int) bool { return s.rng.Intn(of) == 0 }
+
+// without the hosts given.
+func (s *Sim) votesOn(h *Host) bool {
+	return slices.ContainsFunc(s.Members, func(m *Member) bool { return m.Host == h.Name && !m.Learner })
+}
