@@ -159,7 +159,11 @@ func looking(c *cobra.Command, use func(*fleet, look) error) error {
 		return err
 	}
 	defer f.close()
+	slow := time.AfterFunc(2*time.Second, func() {
+		fmt.Fprintf(c.ErrOrStderr(), "still looking at etcd and %d agents; one that does not answer is waited for\n", f.roster.Len())
+	})
 	l, err := f.look(c.Context())
+	slow.Stop()
 	if err != nil {
 		return err
 	}
