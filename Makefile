@@ -6,7 +6,7 @@ BIN  := bin/suffrage
 CC   ?= cc
 RACE := $(shell command -v $(firstword $(CC)) >/dev/null 2>&1 && echo -race)
 
-.PHONY: demo test build lint bench fuzz cover clean
+.PHONY: demo test compat build lint bench fuzz cover clean
 
 build:
 	go build -o $(BIN) ./cmd/suffrage
@@ -19,6 +19,12 @@ demo: build
 test:
 	@test -n "$(RACE)" || echo "NOTE: no C compiler ($(CC)), so the race detector is off" >&2
 	go test $(RACE) -timeout 10m ./...
+
+# suffrage observe against real etcd 3.5 and 3.6: mesh-tests/README.md.
+compat: build
+	@set -e; e35=$$(mesh-tests/etcd.sh 35); e36=$$(mesh-tests/etcd.sh 36); \
+	SUFFRAGE_BIN=$(CURDIR)/$(BIN) SUFFRAGE_ETCD_35=$$e35 SUFFRAGE_ETCD_36=$$e36 \
+	  go test $(RACE) -count=1 -timeout 10m -v ./mesh-tests/compat
 
 lint:
 	@out=$$(gofmt -l $$(git ls-files '*.go')); test -z "$$out" || { echo "not formatted: $$out"; exit 1; }
@@ -34,7 +40,7 @@ FUZZTIME ?= 10s
 fuzz:
 	@set -e; for pkg in $$(go list ./...); do \
 	  for f in $$(go test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
-	    echo "== $$pkg $$f"; go test -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) $$pkg; \
+	    echo "== $$pkg $$f"; go test -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x $$pkg; \
 	  done; \
 	done
 

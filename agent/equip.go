@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"suffrage/fitness"
@@ -100,7 +101,7 @@ func (a *Agent) readOverlay(ctx context.Context, _ time.Duration) error {
 	a.record.tell(func(f *fitness.Facts) {
 		f.Paths, f.OverlayNote = paths, ""
 		if err != nil {
-			f.OverlayNote = clip(err.Error())
+			f.OverlayNote = clip(strings.TrimPrefix(err.Error(), "probes: overlay: ")) // a fact for people, not an error
 		} else if len(paths) == 0 {
 			f.OverlayNote = "Tailscale reaches none of the roster's hosts"
 		}

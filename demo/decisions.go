@@ -164,7 +164,7 @@ func reasons(refusals []membership.Refusal) []string {
 		said = append(said, fmt.Sprintf("%s: the windows of %s fill", membership.SamplesMissing, strings.Join(filling, ", ")))
 	}
 	if len(holding) > 0 {
-		said = append(said, fmt.Sprintf("%s: unfit, but not yet for a whole window: %s", membership.NotHeld, strings.Join(holding, ", ")))
+		said = append(said, fmt.Sprintf("%s: what is so of %s has not been so for a whole window yet", membership.NotHeld, strings.Join(holding, ", ")))
 	}
 	return said
 }

@@ -57,6 +57,7 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	// Never unlocked: when this goroutine returns its thread ends with it, and
 	// whatever were left would get its signal now.
 	runtime.LockOSThread()
+	raise()
 	for {
 		select {
 		case r := <-s.start:

@@ -281,6 +281,37 @@ func TestLostReplies(t *testing.T) {
 	}
 }
 
+// A renewal that was found by reading counts from when it was first sent: others
+// may have seen it since then.
+func TestFoundRenewalIsOld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var m leasetest.Memory
+		var l line
+		var c leasetest.Clock
+		cfg := short(&c)
+		var sent, stopped time.Time
+		err := one(t, cfg, &m, &l, func(ctx context.Context, h *lease.Held) {
+			puts, gets := 0, 0
+			l.do(func(op string) leasetest.Fault {
+				if op == "put" {
+					if puts++; puts == 1 {
+						sent = time.Now()
+						return leasetest.Fault{LoseReply: true}
+					}
+				} else if gets++; gets == 1 {
+					return leasetest.Fault{}
+				}
+				return leasetest.Fault{LoseRequest: true} // nothing more after that read
+			})
+			<-ctx.Done()
+			stopped = time.Now()
+		})
+		if !errors.Is(err, lease.ErrLost) || stopped.Sub(sent) > cfg.Stop() {
+			t.Errorf("stopped %v after the last renewal was sent (%v); at most %v", stopped.Sub(sent), err, cfg.Stop())
+		}
+	})
+}
+
 // A Write that its caller gave up is brought to an end by what comes next.
 func TestWriteGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

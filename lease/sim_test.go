@@ -19,7 +19,7 @@ import (
 
 var (
 	simSeed  = flag.Uint64("sim.seed", 0, "run the simulation with this seed only")
-	simSeeds = flag.Uint64("sim.seeds", 150, "how many seeds the simulation runs")
+	simSeeds = flag.Uint64("sim.seeds", 40, "how many seeds the simulation runs")
 )
 
 // TestSimulation lets three hosts contend for twenty minutes of bubble time, on

@@ -91,8 +91,8 @@ func assess(in Inputs) *assessment {
 	for i := range in.Readings {
 		a.place(&in.Readings[i])
 	}
-	a.blame = a.find(fitness.Whole)
-	a.now = a.find(0)
+	a.blame, a.now = a.find(fitness.Whole), a.find(0)
+	a.blame.Suspects = agree(a.blame.Suspects, a.now.Suspects)
 	a.clear = without(a.voters, a.now.Certain)
 	return a
 }
@@ -146,6 +146,25 @@ func (a *assessment) find(held int) fitness.Blame {
 	others := slices.DeleteFunc(slices.Clone(a.names), a.isVoter)
 	return fitness.Find(fitness.Fleet{Voters: a.voters, Others: others, Own: own,
 		Slow: func(x, y string) bool { return a.slow(x, y, held) }, Fast: a.fast})
+}
+
+// agree keeps of the suspects of a whole window those that what is slow now
+// leaves suspect. The pairs of one slow voter do not become whole at the same
+// sample, and for that moment the first of them is a pair with two ends that
+// nothing tells apart; the others, slow for nearly as long, do.
+func agree(whole, now []fitness.Suspect) []fitness.Suspect {
+	var out []fitness.Suspect
+	for _, s := range whole {
+		i := slices.IndexFunc(now, func(n fitness.Suspect) bool { return n.Host == s.Host })
+		switch {
+		case i >= 0 && s.By == "order" && now[i].By != "own":
+			s.By = now[i].By
+		case i < 0 && s.By != "own":
+			continue
+		}
+		out = append(out, s)
+	}
+	return out
 }
 
 // slow reports whether a host's pair with a voter has violated the voters'

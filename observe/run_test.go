@@ -127,7 +127,8 @@ func testDocumentIsStable(t *testing.T, r observe.Report) {
 }
 
 // Neither the revision moves nor the log: etcd proposes for itself now and
-// then, so one quiet run of several is proof.
+// then, and a put that its client gave up on is still carried out, so one quiet
+// run of several is proof.
 func testWritesNothing(t *testing.T, o observe.Options, cl *clientv3.Client) {
 	o.For = time.Second
 	state := func() (revision int64, index uint64) {
@@ -143,10 +144,7 @@ func testWritesNothing(t *testing.T, o observe.Options, cl *clientv3.Client) {
 			t.Fatal(err)
 		}
 		rev2, index2 := state()
-		if rev2 != rev {
-			t.Fatalf("the revision went from %d to %d", rev, rev2)
-		}
-		if index2 == index {
+		if rev2 == rev && index2 == index {
 			return
 		}
 	}

@@ -22,7 +22,7 @@ func NewMetrics(r prometheus.Registerer) (*Metrics, error) {
 	m := &Metrics{
 		last:     gauge("suffrage_snapshot_last_success_timestamp_seconds", "When this host last saved and verified a snapshot by schedule; 0 since the start of the process. Alert when it is older than two of the schedule's intervals on a voter, and look at the agent's log."),
 		size:     gauge("suffrage_snapshot_last_size_bytes", "The size of that snapshot. Keep at least twice that free where snapshots are."),
-		duration: gauge("suffrage_snapshot_last_duration_seconds", "How long that save took. The margin in which no swap starts must be longer."),
+		duration: gauge("suffrage_snapshot_last_duration_seconds", "How long that save took."),
 		failures: prometheus.NewCounter(prometheus.CounterOpts{Name: "suffrage_snapshot_failures_total", Help: "Scheduled saves that did not give a verified snapshot. The agent's log has the reason of each."}),
 	}
 	for _, c := range []prometheus.Collector{m.last, m.size, m.duration, m.failures} {

@@ -1,15 +1,22 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"path/filepath"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
 
 	"suffrage/agent"
+	"suffrage/config"
+	"suffrage/identity"
+	"suffrage/membership/etcd"
+	"suffrage/snapshots"
 )
 
 func newAgentCmd() *cobra.Command {
@@ -20,7 +27,8 @@ func newAgentCmd() *cobra.Command {
 to all other hosts of the roster, fsync and commit on the datastore's
 filesystem, memory, restarts. Hosts of the roster may read the newest 400 of
 each over TLS on this host's roster address; it judges nothing and changes
-nothing but its own files.
+nothing but its own files. On a voter it saves a snapshot at the times of the
+section "snapshots", where etcd.endpoints are set.
 
 On agent.metrics it serves /metrics, /livez and /readyz.
 
@@ -29,17 +37,17 @@ end, with the reason; 2 wrong settings, key or roster.`,
 		Example: "  suffrage agent --config /etc/suffrage/suffrage.yaml",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			s, key, _, err := loadHost(c)
+			s, key, roster, err := loadHost(c)
 			if err != nil {
 				return err
 			}
 			if s.Agent.Dir == "" {
 				s.Agent.Dir = filepath.Join(s.Data, "agent")
 			}
-			reg := prometheus.NewRegistry()
+			reg, log := prometheus.NewRegistry(), newLog(c).With("host", s.Host)
 			a, err := agent.New(agent.Options{
 				Config: s.Agent, Host: s.Host, Key: key, Roster: s.rosterFile(),
-				Software: version(), Log: newLog(c).With("host", s.Host), Registry: reg,
+				Software: version(), Log: log, Registry: reg,
 			})
 			if err != nil {
 				return err
@@ -50,7 +58,41 @@ end, with the reason; 2 wrong settings, key or roster.`,
 			if err != nil {
 				return fmt.Errorf("agent: metrics: %w", err)
 			}
-			return a.Run(c.Context())
+			keeper, err := s.keeper(roster, reg, log)
+			if err != nil {
+				return err
+			}
+			group, ctx := errgroup.WithContext(c.Context())
+			group.Go(func() error { return a.Run(ctx) })
+			if keeper != nil {
+				group.Go(func() error { return keeper.Run(ctx) })
+			}
+			if err := group.Wait(); !errors.Is(err, context.Canceled) {
+				return err
+			}
+			return nil
 		},
 	}
+}
+
+// keeper saves this host's snapshots, nil where none are to be saved.
+func (s Settings) keeper(roster *identity.Roster, reg prometheus.Registerer, log *slog.Logger) (*snapshots.Keeper, error) {
+	if len(s.Etcd.Endpoints) == 0 || len(s.Snapshots.At) == 0 {
+		return nil, nil
+	}
+	if err := config.Under("etcd", s.Etcd.Validate()); err != nil {
+		return nil, usage(err)
+	}
+	metrics, err := snapshots.NewMetrics(reg)
+	if err != nil {
+		return nil, fmt.Errorf("agent: metrics: %w", err)
+	}
+	routine := snapshots.Routine{
+		Dir: s.Snapshots.Dir, Keep: s.Snapshots.Keep, Metrics: metrics, Log: log,
+		Source: func(ctx context.Context) (snapshots.Source, error) {
+			look := etcd.NewObserver(s.Etcd, etcd.Options{HostOf: hostOf(roster), ReadOnly: true}).Observe(ctx)
+			return snapshots.SourceOf(look, s.Etcd, s.Host)
+		},
+	}
+	return &snapshots.Keeper{Host: s.Host, Schedule: s.Snapshots.Schedule(), Save: routine.Run, Log: log}, nil
 }

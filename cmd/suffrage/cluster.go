@@ -28,7 +28,7 @@ not the running cluster's is refused.`,
 			}
 			defer f.close()
 			var v membership.View
-			etcd.NewObserver(f.Etcd, etcd.Options{HostOf: f.hostOf, ReadOnly: true}).Observe(c.Context()).Fill(&v)
+			etcd.NewObserver(f.Etcd, etcd.Options{HostOf: hostOf(f.roster), ReadOnly: true}).Observe(c.Context()).Fill(&v)
 			if v.Error != "" {
 				return fmt.Errorf("membership-unknown: %s", v.Error)
 			}

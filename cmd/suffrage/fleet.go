@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -64,7 +65,7 @@ func (f *fleet) gatherer(l *etcd.Leadership) *control.Gatherer {
 	return &control.Gatherer{
 		Agents: f.agents,
 		Cluster: cluster{etcd.NewObserver(f.Etcd, etcd.Options{
-			HostOf: f.hostOf,
+			HostOf: hostOf(f.roster),
 			// A command that only looks must not even append to etcd's log.
 			ReadOnly: l == nil,
 		})},
@@ -83,13 +84,16 @@ func (f *fleet) hosts() []control.Roster {
 	return out
 }
 
-func (f *fleet) hostOf(address string) string {
-	for _, h := range f.roster.Hosts() {
-		if h.Address.String() == address {
-			return h.Name
+// hostOf names the host that has a mesh address.
+func hostOf(roster *identity.Roster) func(address string) string {
+	return func(address string) string {
+		a, err := netip.ParseAddr(address)
+		if err != nil {
+			return "" // a name; members are found by address
 		}
+		h, _ := roster.ByAddress(a)
+		return h.Name
 	}
-	return ""
 }
 
 // known refuses a host that is not in the roster, before anything is changed.
@@ -155,7 +159,11 @@ func looking(c *cobra.Command, use func(*fleet, look) error) error {
 		return err
 	}
 	defer f.close()
+	slow := time.AfterFunc(2*time.Second, func() {
+		fmt.Fprintf(c.ErrOrStderr(), "still looking at etcd and %d agents; one that does not answer is waited for\n", f.roster.Len())
+	})
 	l, err := f.look(c.Context())
+	slow.Stop()
 	if err != nil {
 		return err
 	}

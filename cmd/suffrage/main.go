@@ -109,7 +109,7 @@ Start here:
 		}
 	}
 	add("look", newStatusCmd(), newExplainCmd(), newPlanCmd(), newObserveCmd(), newDemoCmd(), newDecideCmd(), newReplayCmd())
-	add("say", newHostCmd(), newClusterCmd())
+	add("say", newHostCmd(), newSnapshotCmd(), newClusterCmd())
 	add("run", newAgentCmd(), newControllerCmd(), newMemberCmd(), newIdentityCmd(), newConfigCmd())
 	return root
 }

@@ -18,6 +18,7 @@ import (
 	"suffrage/member"
 	"suffrage/membership"
 	"suffrage/membership/etcd"
+	"suffrage/snapshots"
 )
 
 const defaultConfig = "/etc/suffrage/suffrage.yaml"
@@ -35,6 +36,7 @@ type Settings struct {
 	Member     member.Config      `yaml:"member"`
 	Etcd       etcd.Config        `yaml:"etcd"`
 	Controller ControllerSettings `yaml:"controller"`
+	Snapshots  snapshots.Config   `yaml:"snapshots"`
 }
 
 // ControllerSettings are the controller's and the owner's policy.
@@ -85,6 +87,7 @@ func DefaultSettings() Settings {
 			StallTime:   fitness.Duration(5 * time.Minute),
 			Limits:      fitness.DefaultLimits(),
 		},
+		Snapshots: snapshots.DefaultConfig(),
 	}
 }
 
@@ -101,6 +104,7 @@ func (s Settings) Validate() error {
 	}
 	return errors.Join(append(errs,
 		config.Under("agent", s.Agent.Validate()),
+		config.Under("snapshots", s.Snapshots.Validate()),
 		config.Under("controller", s.Controller.validate(s.Agent.Period, s.Member.ElectionTimeout)))...)
 }
 
@@ -186,6 +190,9 @@ func (s *Settings) fill() {
 	secure := func(e string) bool { return strings.HasPrefix(e, "https:") }
 	if e := &s.Etcd; e.CA+e.Cert+e.Key == "" && slices.ContainsFunc(e.Endpoints, secure) {
 		e.CA, e.Cert, e.Key = filepath.Join(s.Dir, "ca.crt"), filepath.Join(s.Dir, "host.crt"), s.keyFile()
+	}
+	if s.Snapshots.Dir == "" {
+		s.Snapshots.Dir = filepath.Join(s.Data, "snapshots")
 	}
 	if s.Member.DataDir == "" {
 		s.Member.DataDir = filepath.Join(s.Data, "etcd")

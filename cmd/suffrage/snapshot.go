@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -30,9 +29,6 @@ docs/snapshots.md tells how to come back from one.`,
 	c.AddCommand(newSnapshotSaveCmd(), newSnapshotListCmd(), newSnapshotVerifyCmd(), newSnapshotRestoreCmd(), newSnapshotScratchCmd())
 	return c
 }
-
-// snapshotDir is where snapshots are unless --dir says otherwise.
-func (s Settings) snapshotDir() string { return filepath.Join(s.Data, "snapshots") }
 
 func newSnapshotSaveCmd() *cobra.Command {
 	var from, dir string
@@ -67,7 +63,7 @@ arguments or settings, or a host that is not in the roster.`,
 				return err
 			}
 			if dir == "" {
-				dir = f.snapshotDir()
+				dir = f.Snapshots.Dir
 			}
 			s, err := f.saveSnapshot(c, from, dir)
 			if err != nil {
@@ -91,7 +87,7 @@ arguments or settings, or a host that is not in the roster.`,
 }
 
 func (f *fleet) saveSnapshot(c *cobra.Command, from, dir string) (snapshots.Saved, error) {
-	ob := etcd.NewObserver(f.Etcd, etcd.Options{HostOf: f.hostOf, ReadOnly: true}).Observe(c.Context())
+	ob := etcd.NewObserver(f.Etcd, etcd.Options{HostOf: hostOf(f.roster), ReadOnly: true}).Observe(c.Context())
 	src, err := snapshots.SourceOf(ob, f.Etcd, from)
 	if errors.Is(err, snapshots.ErrNoVote) {
 		return snapshots.Saved{}, fmt.Errorf("%w; name one of them: --from HOST", err)

@@ -38,7 +38,7 @@ file; 2 wrong arguments or settings.`,
 				if err != nil {
 					return err
 				}
-				dir = s.snapshotDir()
+				dir = s.Snapshots.Dir
 			}
 			files, err := snapshots.List(dir)
 			if err != nil {

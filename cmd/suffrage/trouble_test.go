@@ -141,11 +141,15 @@ func (f *ownersFleet) wait(what string, done func() bool) {
 	}
 }
 
-// run runs one command on a host and gives all that it printed.
+// run runs one command on a host and gives its answer, or what it said instead.
 func (f *ownersFleet) run(host string, args ...string) (string, int) {
 	cmd := exec.CommandContext(f.t.Context(), f.program, append(args, "--config", filepath.Join(f.dir, host, "suffrage.yaml"))...)
-	out, _ := cmd.CombinedOutput() // the exit code says how it went
-	return string(out), cmd.ProcessState.ExitCode()
+	var out, said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &said
+	if err := cmd.Run(); err != nil {
+		return said.String(), cmd.ProcessState.ExitCode()
+	}
+	return out.String(), exitOK
 }
 
 // run1 runs a command with -o json and gives its answer.

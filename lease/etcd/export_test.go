@@ -1,0 +1,4 @@
+package etcd
+
+// Decode is what Get reads records with.
+var Decode = decode
