@@ -141,12 +141,12 @@ func (f *testFleet) Observe(context.Context) (v membership.View) {
 	return v
 }
 
-func (f *testFleet) Marks(context.Context) (map[string]membership.Mark, error) {
+func (f *testFleet) Read(context.Context) (Entries, error) {
 	marks := map[string]membership.Mark{}
 	for _, h := range f.hosts {
 		marks[h] = membership.Mark{Eligible: &membership.Say{Value: true, By: "test"}}
 	}
-	return marks, f.book.fail
+	return Entries{Marks: marks}, f.book.fail
 }
 
 func (f *testFleet) Membership(_ context.Context, v *membership.View) error {

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -23,11 +24,20 @@ type Cluster interface {
 	Observe(ctx context.Context) membership.View
 }
 
-// Book is what is written down between rounds and between leaders: the owner's
-// marks and the membership as it was last seen.
+// Entries are what the owner said, and what operations left.
+type Entries struct {
+	Marks map[string]membership.Mark // by host
+	// Mode is empty where the owner said nothing: then the settings decide.
+	Mode   string
+	Paused *membership.Say
+	// Removals are asked for now; Operations ended in the last days.
+	Removals   []membership.Removal
+	Operations []membership.Operation
+}
+
+// Book is what is written down between rounds and between leaders.
 type Book interface {
-	// Marks are the owner's, by host name.
-	Marks(ctx context.Context) (map[string]membership.Mark, error)
+	Read(ctx context.Context) (Entries, error)
 	// Membership fills the recorded cluster ID and the times of the last change
 	// into the view, and writes down what is new if it may.
 	Membership(ctx context.Context, v *membership.View) error
@@ -79,8 +89,8 @@ func (g *Gatherer) Gather(ctx context.Context) (membership.Inputs, error) {
 	hosts := g.Hosts()
 	results := make([]pulled, len(hosts))
 	var view membership.View
-	var marks map[string]membership.Mark
-	var marksErr error
+	var entries Entries
+	var entriesErr error
 	var wg sync.WaitGroup
 	for i, h := range hosts {
 		after := uint64(0)
@@ -95,7 +105,7 @@ func (g *Gatherer) Gather(ctx context.Context) (membership.Inputs, error) {
 		})
 	}
 	wg.Go(func() { view = g.Cluster.Observe(ctx) })
-	wg.Go(func() { marks, marksErr = g.Book.Marks(ctx) })
+	wg.Go(func() { entries, entriesErr = g.Book.Read(ctx) })
 	wg.Wait()
 	if err := ctx.Err(); err != nil {
 		return membership.Inputs{}, err
@@ -103,8 +113,8 @@ func (g *Gatherer) Gather(ctx context.Context) (membership.Inputs, error) {
 	now := time.Now()
 	view.At = now.UTC()
 	if view.Error == "" {
-		if marksErr != nil {
-			view.Error = "the owner's marks could not be read: " + marksErr.Error()
+		if entriesErr != nil {
+			view.Error = "the owner's marks could not be read: " + entriesErr.Error()
 		} else if err := g.Book.Membership(ctx, &view); err != nil {
 			view.Error = "the recorded membership could not be read: " + err.Error()
 		}
@@ -119,10 +129,13 @@ func (g *Gatherer) Gather(ctx context.Context) (membership.Inputs, error) {
 	}
 	for _, r := range results {
 		g.takeIn(r)
-		view.Hosts = append(view.Hosts, g.host(r, marks[r.host.Name], now))
+		view.Hosts = append(view.Hosts, g.host(r, entries.Marks[r.host.Name], now))
 	}
 	slices.SortFunc(view.Hosts, func(a, b membership.Host) int { return strings.Compare(a.Name, b.Name) })
-	in := membership.Inputs{Version: membership.InputsVersion, Now: now.UTC(), Policy: g.policy(hosts, view), View: view, Previous: g.previous}
+	view.Removals = entries.Removals
+	in := membership.Inputs{Version: membership.InputsVersion, Now: now.UTC(), Policy: g.policy(view), View: view,
+		Operations: entries.Operations, Previous: g.previous}
+	in.Policy.Mode, in.Policy.Paused = cmp.Or(entries.Mode, in.Policy.Mode), entries.Paused
 	in.Readings = g.readings(in, hosts)
 	return in, nil
 }

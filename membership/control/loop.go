@@ -21,6 +21,10 @@ type Loop struct {
 	Metrics  *Metrics
 	Log      *slog.Logger
 
+	// Acting is nil in dry-run.
+	Acting *Acting
+
+	key   string // of the decision that was reported last
 	leads atomic.Bool
 	last  atomic.Pointer[State]
 }
@@ -40,6 +44,7 @@ func (l *Loop) Last() *State { return l.last.Load() }
 
 // Run decides until the context ends. It leaves nothing behind.
 func (l *Loop) Run(ctx context.Context) error {
+	l.key = ""
 	l.leads.Store(true)
 	defer func() {
 		l.leads.Store(false)
@@ -47,23 +52,19 @@ func (l *Loop) Run(ctx context.Context) error {
 	}()
 	tick := time.NewTicker(l.Round)
 	defer tick.Stop()
-	for key := ""; ; {
-		began := time.Now()
-		in, err := l.Gatherer.Gather(ctx)
+	for {
+		open, err := l.peek(ctx)
 		if err != nil {
-			return fmt.Errorf("control: round ended: %w", err)
+			return err
 		}
-		d := membership.Decide(in)
-		if err := l.Gatherer.Remember(ctx, d); err != nil && ctx.Err() == nil {
-			l.Log.Warn("ages of the decision not written down", "err", err)
+		in, d, err := l.look(ctx, open)
+		if err != nil {
+			return err
 		}
-		took := time.Since(began)
-		l.last.Store(&State{in, d, took})
-		l.Metrics.count(d, took)
-		if k := d.Key(); k != key {
-			key = k
-			l.Metrics.changes.Inc()
-			l.changed(in, d)
+		if purpose := l.wanted(in, d); purpose != "" {
+			if err := l.act(ctx, purpose); err != nil {
+				return err
+			}
 		}
 		select {
 		case <-ctx.Done():
@@ -73,11 +74,52 @@ func (l *Loop) Run(ctx context.Context) error {
 	}
 }
 
+// peek is the open operation, nil in dry-run: it holds no Lease and leaves none.
+func (l *Loop) peek(ctx context.Context) (*membership.Operation, error) {
+	if l.Acting == nil {
+		return nil, nil
+	}
+	b, err := l.Acting.Peek(ctx)
+	if err != nil {
+		return nil, nil // the View says what is wrong with etcd
+	}
+	return readJournal(b)
+}
+
+// look is one round up to its decision, and its report.
+func (l *Loop) look(ctx context.Context, open *membership.Operation) (membership.Inputs, membership.Decision, error) {
+	began := time.Now()
+	in, err := l.Gatherer.Gather(ctx)
+	if err != nil {
+		return in, membership.Decision{}, fmt.Errorf("control: round ended: %w", err)
+	}
+	in.Open = open
+	d := membership.Decide(in)
+	if err := l.Gatherer.Remember(ctx, d); err != nil && ctx.Err() == nil {
+		l.Log.Warn("ages of the decision not written down", "err", err)
+	}
+	took := time.Since(began)
+	l.last.Store(&State{in, d, took})
+	l.Metrics.count(d, took)
+	if k := d.Key(); k != l.key {
+		l.key = k
+		l.Metrics.changes.Inc()
+		l.changed(in, d)
+	}
+	return in, d, nil
+}
+
 // changed reports a decision that says something else than the one before.
 func (l *Loop) changed(in membership.Inputs, d membership.Decision) {
 	attrs := []any{"kind", string(d.Kind), "mode", d.Mode, "voters", d.Voters, "fit_voters", d.FitVoters, "tolerance", d.Tolerance}
 	if d.Plan != nil {
 		attrs = append(attrs, "out", d.Plan.Out, "in", d.Plan.In, "why", d.Plan.Why)
+	}
+	if d.Operation != nil {
+		attrs = append(attrs, "op", d.Operation.ID)
+	}
+	if d.Step != nil {
+		attrs = append(attrs, "step", d.Step.Step, "act", d.Step.String())
 	}
 	for _, r := range d.Refusals {
 		attrs = append(attrs, slog.Group(string(r.Code), "subject", r.Subject, "detail", r.Detail))

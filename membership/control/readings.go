@@ -11,7 +11,7 @@ import (
 
 // policy takes the election timeout that the running members tell. Where they
 // differ the shortest judges, since it is the first to call an election.
-func (g *Gatherer) policy(hosts []Roster, v membership.View) membership.Policy {
+func (g *Gatherer) policy(v membership.View) membership.Policy {
 	p := g.Policy
 	told := fitness.Duration(0)
 	for _, m := range v.Voters() {
