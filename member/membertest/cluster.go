@@ -69,6 +69,9 @@ type Options struct {
 	Size  int // members; 0 is 3
 	TLS   bool
 	Quota int64
+	// Server is the file of an etcd server to run instead of package member;
+	// such a one tells no election timeout.
+	Server string
 	// Set changes one member's configuration before it starts.
 	Set func(*member.Config)
 }
@@ -92,11 +95,12 @@ type Member struct {
 	Address netip.Addr
 	Config  member.Config
 
-	t    testing.TB
-	cmd  *exec.Cmd
-	log  bytes.Buffer
-	done chan struct{}
-	err  error
+	t      testing.TB
+	server string // Options.Server
+	cmd    *exec.Cmd
+	log    bytes.Buffer
+	done   chan struct{}
+	err    error
 }
 
 // New makes a cluster and waits until every member serves. It ends with the test.
@@ -150,7 +154,7 @@ func (c *Cluster) newMember(n int) *Member {
 	if c.o.Set != nil {
 		c.o.Set(&cfg)
 	}
-	return &Member{Name: cfg.Name, Address: a, Config: cfg, t: c.t}
+	return &Member{Name: cfg.Name, Address: a, Config: cfg, t: c.t, server: c.o.Server}
 }
 
 // Another is one more member, not started: the cluster must list it first.
@@ -185,16 +189,12 @@ func (c *Cluster) HostOf(address string) string {
 // Start starts the process.
 func (m *Member) Start(bootstrap, join bool) {
 	m.t.Helper()
-	text, err := json.Marshal(order{m.Config, bootstrap, join})
-	if err != nil {
-		m.t.Fatal(err)
+	o := order{m.Config, bootstrap, join}
+	if m.server != "" {
+		m.cmd = server(m.server, o)
+	} else {
+		m.cmd = m.itself(o)
 	}
-	self, err := os.Executable()
-	if err != nil {
-		m.t.Fatal(err)
-	}
-	m.cmd = exec.Command(self)
-	m.cmd.Env = append(os.Environ(), variable+"="+string(text))
 	m.cmd.Stdout, m.cmd.Stderr = &m.log, &m.log
 	m.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := m.cmd.Start(); err != nil {
@@ -212,6 +212,22 @@ func (m *Member) Start(bootstrap, join bool) {
 			m.t.Logf("log of %s:\n%s", m.Name, m.log.String()[max(0, m.log.Len()-4000):])
 		}
 	})
+}
+
+// itself is this process once more: Main runs the member.
+func (m *Member) itself(o order) *exec.Cmd {
+	m.t.Helper()
+	text, err := json.Marshal(o)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	cmd := exec.Command(self)
+	cmd.Env = append(os.Environ(), variable+"="+string(text))
+	return cmd
 }
 
 // Signal sends a signal, such as SIGSTOP.
