@@ -91,13 +91,13 @@ func message(r io.Reader, v any) error {
 
 // ServeUnit answers for a Unit on a listener until the context ends.
 func ServeUnit(ctx context.Context, l net.Listener, u Unit) error {
-	stop := context.AfterFunc(ctx, func() { l.Close() })
+	limited := netutil.LimitListener(l, 8)
+	stop := context.AfterFunc(ctx, func() { limited.Close() })
 	defer stop()
-	l = netutil.LimitListener(l, 8)
 	var serving sync.WaitGroup
 	defer serving.Wait()
 	for {
-		conn, err := l.Accept()
+		conn, err := limited.Accept()
 		if err != nil {
 			if ctx.Err() != nil {
 				return nil
