@@ -38,6 +38,9 @@ type Options struct {
 	Registry *prometheus.Registry
 	// Root is where procfs and sysfs are below; "/" when empty.
 	Root string
+	// Server is the host's etcd server where the agent runs one; nil where it does
+	// not, and orders are refused.
+	Server Server
 }
 
 // Agent is the daemon of one host.
@@ -55,6 +58,8 @@ type Agent struct {
 	commit    *probes.Commit
 	stability *probes.Stability
 	member    *member
+	orders    *orders
+	looking   sync.Mutex // held while the server's state is read and told
 
 	// What follows belongs to the schedule's goroutine.
 	disks     [2]*worker // wal_fsync, commit
@@ -62,6 +67,7 @@ type Agent struct {
 	now       []*worker  // facts, every factsEvery
 	scrape    *worker
 	look      *worker // at the roster
+	serving   *worker // at the etcd server; nil without one
 	met       *identity.Roster
 	peers     map[string]*peer
 	nextFacts time.Time
@@ -102,6 +108,7 @@ func New(o Options) (*Agent, error) {
 		a.log.Error("cannot make the directory of the disk probes", "err", err)
 	}
 	a.equip()
+	a.orders = &orders{server: o.Server, instance: a.instance, log: o.Log, after: a.afterOrder}
 	newMetrics(o.Registry, a.record)
 	if err := a.listen(); err != nil {
 		return nil, err
@@ -131,6 +138,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	a.schedule.begin = time.Now()
 	group, ctx := errgroup.WithContext(ctx)
 	workers := a.work(ctx)
+	ordersEnd := a.orders.open(ctx)
 	group.Go(func() error { return a.serveAPI(ctx) })
 	group.Go(func() error { return a.servePages(ctx) })
 	group.Go(func() error {
@@ -141,6 +149,7 @@ func (a *Agent) Run(ctx context.Context) error {
 		return nil
 	})
 	err := group.Wait()
+	ordersEnd()
 	a.member.client.CloseIdleConnections()
 	select {
 	case <-workers:
@@ -170,7 +179,11 @@ func (a *Agent) work(ctx context.Context) <-chan struct{} {
 }
 
 func (a *Agent) workers() []*worker {
-	return append(append(append([]*worker{a.scrape, a.look}, a.disks[:]...), a.steady...), a.now...)
+	out := append(append(append([]*worker{a.scrape, a.look}, a.disks[:]...), a.steady...), a.now...)
+	if a.serving != nil {
+		out = append(out, a.serving)
+	}
+	return out
 }
 
 func (a *Agent) logProbe(name string, err error) {
@@ -194,6 +207,9 @@ func (a *Agent) tick(ctx context.Context, n int64, late time.Duration) {
 		a.ask(late, a.disks[n%slots-1])
 	case 3:
 		a.ask(late, a.steady...)
+		if a.serving != nil {
+			a.ask(late, a.serving)
+		}
 		now := time.Now()
 		if !now.Before(a.nextFacts) {
 			a.nextFacts = now.Add(factsEvery)

@@ -105,6 +105,13 @@ func TestReportsThatAreNotBelieved(t *testing.T) {
 		{"a path that is not known", func(r *fitness.Report) { r.Facts.Paths = []fitness.Path{{Peer: "h1", Kind: "magic"}} }, "path kind"},
 		{"too many probes", func(r *fitness.Report) { r.Facts.Probes = slices.Repeat(r.Facts.Probes, 99) }, "99 probes"},
 		{"an endless note", func(r *fitness.Report) { r.Facts.OverlayNote = strings.Repeat("x", 5000) }, "a text of"},
+		{"a role that is not known", func(r *fitness.Report) { r.Facts.Server = &fitness.ServerFacts{Role: "king"} }, "role"},
+		{"too many snapshots", func(r *fitness.Report) {
+			r.Facts.Server = &fitness.ServerFacts{Role: "voter", Snapshots: make([]fitness.SnapshotFacts, 99)}
+		}, "99 snapshots"},
+		{"a snapshot's endless name", func(r *fitness.Report) {
+			r.Facts.Server = &fitness.ServerFacts{Role: "voter", Snapshots: []fitness.SnapshotFacts{{File: strings.Repeat("x", 5000)}}}
+		}, "a text of"},
 		{"a member from the future", func(r *fitness.Report) { r.Facts.Member.Started = r.Now + 5_000_000 }, "member started"},
 	} {
 		f := newTestFleet(t, "h1", "h2")

@@ -42,6 +42,9 @@ type Config struct {
 	// TailscaleSocket is where Tailscale's daemon answers, to learn whether a
 	// peer is reached directly or through a relay. A missing one breaks nothing.
 	TailscaleSocket string `yaml:"tailscale_socket"`
+	// Unit is the unix socket of whatever starts and stops this host's etcd
+	// server. Empty: the agent runs no server, and refuses all orders.
+	Unit string `yaml:"unit"`
 }
 
 // DefaultConfig is what an empty section means.
@@ -59,6 +62,7 @@ const (
 	minPeriod = 10 * time.Millisecond
 	maxPeriod = time.Minute
 	maxZone   = 64 // bytes
+	maxSocket = 107
 )
 
 // Validate gives a config.Problem per key.
@@ -92,6 +96,9 @@ func (c Config) Validate() error {
 	}
 	if !filepath.IsAbs(c.TailscaleSocket) {
 		bad("tailscale_socket", strconv.Quote(c.TailscaleSocket), "an absolute path")
+	}
+	if c.Unit != "" && (!filepath.IsAbs(c.Unit) || len(c.Unit) > maxSocket) {
+		bad("unit", strconv.Quote(c.Unit), fmt.Sprintf("nothing, or an absolute path of at most %d bytes, which is all that a unix socket may have", maxSocket))
 	}
 	return errors.Join(errs...)
 }

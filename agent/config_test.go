@@ -26,6 +26,7 @@ func TestConfigRefuses(t *testing.T) {
 		{"a relative path", "dir: data", "absolute path"},
 		{"no URL", "member_metrics: 127.0.0.1:2381", "member_metrics"},
 		{"a zone with a line end", `zone: "a\nb"`, "printable"},
+		{"a socket that is no path", "unit: unit.sock", "an absolute path"},
 		{"a misspelt key", "perod: 3s", `did you mean "period"`},
 	} {
 		c := DefaultConfig()

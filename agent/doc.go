@@ -4,8 +4,12 @@
 //
 // The contract:
 //
-//   - It measures and tells; it judges nothing and changes nothing but its own
-//     files (two probe files and the boot id, below 3 MiB in Config.Dir).
+//   - It measures and tells, and judges nothing. By itself it changes nothing but
+//     its own files (two probe files and the boot id, below 3 MiB in Config.Dir).
+//   - Where it runs this host's etcd server it takes orders, a closed list of
+//     verbs, each under a Term (package membership/host). One at a time; one that
+//     was begun is brought to its end, whoever has gone away. All else is told:
+//     an order has no path and no command in it.
 //   - Every period gives every signal a sample, or the reason why there is none.
 //     A lost ping is a sample. A probe that failed is a sample without a number,
 //     and shows as broken in the report's probes, its series' error and the

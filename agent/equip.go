@@ -42,6 +42,10 @@ func (a *Agent) equip() {
 		}),
 	}
 	a.look = newWorker(r.probe("roster"), a.watchRoster)
+	if a.o.Server != nil {
+		a.serving = newWorker(r.probe("server"), a.readServer)
+		a.serving.hung = func(time.Duration, time.Duration) { r.tell(func(f *fitness.Facts) { f.Server = nil }) }
+	}
 	a.now = []*worker{
 		newWorker(r.probe("link"), a.readLink),
 		newWorker(r.probe("overlay"), a.readOverlay),

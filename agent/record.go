@@ -150,6 +150,11 @@ func (r *record) report(after uint64) fitness.Report {
 		c := *m
 		out.Facts.Member = &c
 	}
+	if f := r.facts.Server; f != nil {
+		c := *f
+		c.Snapshots = slices.Clone(f.Snapshots)
+		out.Facts.Server = &c
+	}
 	out.Facts.Probes = make([]fitness.ProbeStatus, 0, len(r.probes))
 	for _, p := range r.probes {
 		out.Facts.Probes = append(out.Facts.Probes, p.ProbeStatus)

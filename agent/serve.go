@@ -3,7 +3,6 @@ package agent
 import (
 	"context"
 	"crypto/tls"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -32,6 +31,8 @@ const (
 func (a *Agent) serveAPI(ctx context.Context) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v1/report", a.serveReport)
+	mux.HandleFunc("GET /v1/order", a.serveLast)
+	mux.HandleFunc("POST /v1/order", a.serveOrder)
 	srv := &http.Server{
 		Handler:           mux,
 		TLSConfig:         identity.ServerTLS(a.o.Key, a.roster.Load, "h2", probes.PingProtocol),
@@ -77,11 +78,7 @@ func (a *Agent) serveReport(w http.ResponseWriter, req *http.Request) {
 			return
 		}
 	}
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Cache-Control", "no-store")
-	if err := json.NewEncoder(w).Encode(a.Report(after)); err != nil {
-		a.log.Debug("a report was not taken in whole", "err", err)
-	}
+	a.write(w, a.Report(after))
 }
 
 // servePages serves metrics and health, without TLS.

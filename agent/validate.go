@@ -7,6 +7,7 @@ import (
 
 	"suffrage/fitness"
 	"suffrage/identity"
+	"suffrage/membership/host"
 )
 
 // InvalidReportError says why a report is not believed. Nothing of such a
@@ -136,6 +137,17 @@ func factsReason(f *fitness.Facts, now int64) string {
 	texts := []string{f.Link.Device, f.Link.Note, f.OverlayNote, f.Disk}
 	if f.Member != nil {
 		texts = append(texts, f.Member.Note)
+	}
+	if s := f.Server; s != nil {
+		if (s.Role != host.Voter && s.Role != host.Standby) || s.Starts < 0 || len(s.Snapshots) > host.MaxSnapshots {
+			return fmt.Sprintf("its etcd server has role %.40q, %d starts and %d snapshots", s.Role, s.Starts, len(s.Snapshots))
+		}
+		for _, n := range s.Snapshots {
+			if n.Revision < 0 || n.Size < 0 {
+				return fmt.Sprintf("a snapshot of %d bytes at revision %d", n.Size, n.Revision)
+			}
+			texts = append(texts, n.Operation, n.File, n.Hash)
+		}
 	}
 	for _, p := range f.Paths {
 		if p.Kind != "direct" && p.Kind != "relayed" {

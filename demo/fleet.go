@@ -112,10 +112,9 @@ func hosts(x int, dir string) []Host {
 // probe tries every address that will be listened on.
 func (f *Fleet) probe() error {
 	for _, h := range f.Hosts {
-		addrs := []netip.AddrPort{at(h.Mesh, AgentPort), at(h.Real, AgentPort), at(h.Real, AgentMetricsPort)}
-		if h.Voter {
-			addrs = append(addrs, at(h.Mesh, ClientPort), at(h.Mesh, PeerPort), at(h.Real, PeerPort), at(h.Real, MemberMetricsPort))
-		}
+		// Every host may have a member one day.
+		addrs := []netip.AddrPort{at(h.Mesh, AgentPort), at(h.Real, AgentPort), at(h.Real, AgentMetricsPort),
+			at(h.Mesh, ClientPort), at(h.Mesh, PeerPort), at(h.Real, PeerPort), at(h.Real, MemberMetricsPort)}
 		if h.Controller {
 			addrs = append(addrs, at(h.Real, ControllerMetricsPort))
 		}
@@ -145,6 +144,9 @@ func (f *Fleet) Host(name string) (Host, error) {
 	}
 	return Host{}, fmt.Errorf("demo: no host %q; there are %s", name, strings.Join(names, ", "))
 }
+
+// dataOf is the data directory of the host with this name.
+func (f *Fleet) dataOf(name string) string { return filepath.Join(f.Dir, name, DataDir) }
 
 // Voters are the hosts that have a vote from the start.
 func (f *Fleet) Voters() []Host {
@@ -180,11 +182,7 @@ func (f *Fleet) relays(delays *Delays, listen func(mesh, real netip.AddrPort) (*
 	var out []*Relay
 	for _, h := range f.Hosts {
 		delays.Set(h.Mesh, 0)
-		ports := []uint16{AgentPort}
-		if h.Voter {
-			ports = append(ports, PeerPort)
-		}
-		for _, p := range ports {
+		for _, p := range []uint16{AgentPort, PeerPort} {
 			r, err := listen(at(h.Mesh, p), at(h.Real, p))
 			if err != nil {
 				for _, r := range out {

@@ -69,6 +69,15 @@ func (o Options) run(ctx context.Context, tell *narrator) (membership.Decision, 
 		return none, err
 	}
 
+	s := &story{o: o, fleet: fleet, delays: delays, tell: tell, supervisor: NewSupervisor()}
+	sockets, err := s.listenUnits()
+	if err != nil {
+		for _, r := range relays {
+			err = errors.Join(err, r.Close())
+		}
+		return none, err
+	}
+
 	// The network outlives the processes, so that they can say goodbye.
 	network, stopNetwork := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopNetwork()
@@ -79,8 +88,11 @@ func (o Options) run(ctx context.Context, tell *narrator) (membership.Decision, 
 	processes, stopProcesses := context.WithCancel(ctx)
 	defer stopProcesses()
 	var supervising errgroup.Group
-	s := &story{o: o, fleet: fleet, delays: delays, tell: tell, supervisor: NewSupervisor()}
 	supervising.Go(func() error { return s.supervisor.Run(processes) })
+
+	for h, l := range sockets {
+		supervising.Go(func() error { return s.units[h].Run(processes, l) })
+	}
 
 	limited := ctx
 	if o.For > 0 {

@@ -5,15 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"suffrage/fitness"
 	"suffrage/membership"
+	"suffrage/membership/host"
 )
 
 const (
@@ -35,8 +38,12 @@ type story struct {
 	delays     *Delays
 	tell       *narrator
 	supervisor *Supervisor
+	units      map[string]*Unit // by host
 
-	disks     []*SlowDisk
+	mu     sync.Mutex // agents have members started while the story goes on
+	disks  []*SlowDisk
+	slowed bool // the hosts that are to be slow are
+
 	serving   errgroup.Group // the disks
 	restarted int
 	decision  membership.Decision
@@ -67,7 +74,7 @@ func (s *story) start(ctx context.Context) error {
 			return err
 		}
 		if h.Voter {
-			if err := s.process(ctx, h, "member", bootstrap); err != nil {
+			if err := s.units[h.Name].Begin(ctx, bootstrap); err != nil {
 				return err
 			}
 		}
@@ -88,38 +95,64 @@ func (s *story) start(ctx context.Context) error {
 	return nil
 }
 
-// process starts `suffrage verb` on a host, behind SlowExec where its disk is
-// to be slow.
+// listenUnits makes the unit of every host's member, and binds their sockets.
+func (s *story) listenUnits() (map[string]net.Listener, error) {
+	s.units = map[string]*Unit{}
+	out := map[string]net.Listener{}
+	for _, h := range s.fleet.Hosts {
+		l, err := h.listenUnit()
+		if err != nil {
+			for _, l := range out {
+				err = errors.Join(err, l.Close())
+			}
+			return nil, err
+		}
+		out[h.Name] = l
+		s.units[h.Name] = NewUnit(s.supervisor, h.Path(DataDir), func(ctx context.Context, more ...string) (*Child, error) {
+			return s.launch(ctx, h, "member", more...)
+		})
+	}
+	return out, nil
+}
+
+// process starts `suffrage verb` on a host.
 func (s *story) process(ctx context.Context, h Host, verb string, more ...string) error {
+	_, err := s.launch(ctx, h, verb, more...)
+	return err
+}
+
+// launch starts a process, behind SlowExec where its disk is to be slow.
+func (s *story) launch(ctx context.Context, h Host, verb string, more ...string) (*Child, error) {
 	p := Process{Name: h.Name + " " + verb, Log: h.Path(verb + ".log")}
 	p.Args = append([]string{s.o.Program, verb, "--config", h.Path(ConfigFile)}, more...)
 	if _, slow := s.o.SlowDisk[h.Name]; !slow || verb == "controller" {
-		_, err := s.supervisor.Start(ctx, p)
-		return err
+		return s.supervisor.Start(ctx, p)
 	}
 	ours, its, err := slowPair()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	p.Args = append(slices.Clone(s.o.SlowExec), p.Args...)
 	p.Files = []*os.File{its}
-	_, err = s.supervisor.Start(ctx, p)
+	c, err := s.supervisor.Start(ctx, p)
 	its.Close()
 	if err != nil {
 		ours.Close()
-		return err
+		return nil, err
 	}
 	disk, err := AcceptSlowDisk(ours)
 	if err != nil {
-		return fmt.Errorf("%w; %s:\n%s", err, p.Log, logTail(p.Log))
+		return c, fmt.Errorf("%w; %s:\n%s", err, p.Log, logTail(p.Log))
 	}
-	if s.o.Until == UntilSteady {
+	disk.host = h.Name
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.slowed {
 		disk.Set(s.o.SlowDisk[h.Name])
 	}
 	s.disks = append(s.disks, disk)
-	disk.host = h.Name
 	s.serving.Go(disk.Run)
-	return nil
+	return c, nil
 }
 
 // mark sets the owner's marks as soon as etcd takes them.
@@ -233,6 +266,9 @@ func (s *story) fitNow(d membership.Decision) {
 
 // slowDown makes the hosts slow that are to be.
 func (s *story) slowDown() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.slowed = true
 	for _, name := range slices.Sorted(maps.Keys(s.o.Slow)) {
 		h, err := s.fleet.Host(name)
 		if err != nil {
@@ -255,10 +291,10 @@ func (s *story) slowDown() {
 // as systemd would. Anything else ends a run that waits for a decision, since
 // it would be about that; with a person watching it is part of the show.
 func (s *story) lost(ctx context.Context, c *Child) error {
-	host, verb, _ := strings.Cut(c.Name, " ")
+	name, verb, _ := strings.Cut(c.Name, " ")
 	if verb == "controller" && s.restarted < restarts {
 		s.restarted++
-		s.tell.say("the controller on %s ended and is started again (its log: %s)", host, c.Log)
+		s.tell.say("the controller on %s ended and is started again (its log: %s)", name, c.Log)
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
@@ -266,6 +302,11 @@ func (s *story) lost(ctx context.Context, c *Child) error {
 		}
 		_, err := s.supervisor.Start(ctx, c.Process)
 		return err
+	}
+	if verb == "member" && host.Fenced(s.fleet.dataOf(name)) != nil {
+		// It lost its vote, and etcd ends by itself then.
+		s.tell.say("the member on %s ended; it is fenced, and nothing starts it again", name)
+		return nil
 	}
 	if s.o.Until != UntilStopped || verb == "controller" {
 		return c.Exit()
@@ -291,7 +332,7 @@ func (s *story) last() string {
 // closeDisks ends the slow disks; their processes have ended before.
 func (s *story) closeDisks() error {
 	var errs []error
-	for _, d := range s.disks {
+	for _, d := range s.disks { // no unit starts anything any more
 		errs = append(errs, d.Close())
 	}
 	return errors.Join(append(errs, s.serving.Wait())...)

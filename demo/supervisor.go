@@ -103,10 +103,7 @@ func (s *Supervisor) Died() <-chan *Child { return s.died }
 func (s *Supervisor) wait(c *Child) {
 	c.err = c.cmd.Wait()
 	close(c.ended)
-	s.mu.Lock()
-	told := c.told
-	s.mu.Unlock()
-	if told {
+	if s.Told(c) {
 		return
 	}
 	select {
@@ -128,6 +125,13 @@ func (s *Supervisor) Stop(c *Child) {
 	// The whole group, also after a clean end: it may have left a child.
 	c.signal(syscall.SIGKILL)
 	<-c.ended
+}
+
+// Told reports whether the process was told to end.
+func (s *Supervisor) Told(c *Child) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return c.told
 }
 
 func (s *Supervisor) stopAll() {

@@ -30,6 +30,10 @@ each over TLS on this host's roster address; it judges nothing and changes
 nothing but its own files. On a voter it saves a snapshot at the times of the
 section "snapshots", where etcd.endpoints are set.
 
+With agent.unit it also runs this host's etcd server: hosts of the roster may
+order it to start, fence or retire that server, or to save a snapshot of it.
+docs/orders.md has what these do.
+
 On agent.metrics it serves /metrics, /livez and /readyz.
 
 Exit codes: 0 stopped as told; 1 it could not listen or a disk still hung at the
@@ -44,10 +48,14 @@ end, with the reason; 2 wrong settings, key or roster.`,
 			if s.Agent.Dir == "" {
 				s.Agent.Dir = filepath.Join(s.Data, "agent")
 			}
+			server, err := s.server()
+			if err != nil {
+				return err
+			}
 			reg, log := prometheus.NewRegistry(), newLog(c).With("host", s.Host)
 			a, err := agent.New(agent.Options{
 				Config: s.Agent, Host: s.Host, Key: key, Roster: s.rosterFile(),
-				Software: version(), Log: log, Registry: reg,
+				Software: version(), Log: log, Registry: reg, Server: server,
 			})
 			if err != nil {
 				return err

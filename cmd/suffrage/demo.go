@@ -158,6 +158,7 @@ func demoSettings(f *demo.Fleet, h demo.Host, period time.Duration) (Settings, e
 	s.Agent.Metrics = fmt.Sprintf("%s:%d", h.Real, demo.AgentMetricsPort)
 	s.Agent.MemberMetrics = fmt.Sprintf("http://%s:%d/metrics", h.Real, demo.MemberMetricsPort)
 	s.Agent.Zone = h.Zone
+	s.Agent.Unit = h.Path(demo.UnitSocket)
 	s.Agent.Period = fitness.Duration(period)
 	s.Agent.PingTimeout = fitness.Duration(min(20*period, time.Second))
 

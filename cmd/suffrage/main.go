@@ -28,6 +28,7 @@ const (
 	exitOK     = 0
 	exitFailed = 1 // it could not be done; the error says why
 	exitUsage  = 2 // the command line or a file that a person wrote is wrong
+	exitFenced = 3 // this host's member must not start
 )
 
 // run is main without the process: tests call it.

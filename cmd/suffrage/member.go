@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"net/url"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"suffrage/config"
 	"suffrage/identity"
 	"suffrage/member"
+	"suffrage/membership/host"
 )
 
 func newMemberCmd() *cobra.Command {
@@ -29,8 +31,12 @@ An empty data directory is refused: a disk that is not mounted must not become a
 second cluster. --bootstrap makes a NEW cluster of the members in
 initial_cluster; give it once, by hand, on each of them, never in a unit file.
 
+A host that was given a vote by suffrage finds the members to join in
+data/join.json. While data/fence.json exists nothing is started, whoever asks:
+this host's member was removed, or is about to be.
+
 Exit codes: 0 stopped as told; 1 etcd could not be started, or ended by itself
-(it was removed, its disk is full), with the reason; 2 wrong settings.`,
+(it was removed, its disk is full), with the reason; 2 wrong settings; 3 fenced.`,
 		Example: `  suffrage member --bootstrap    # once, on each first member
   suffrage member                # ever after, by systemd`,
 		Args: cobra.NoArgs,
@@ -39,6 +45,10 @@ Exit codes: 0 stopped as told; 1 etcd could not be started, or ended by itself
 			if err != nil {
 				return err
 			}
+			// Before anything else, and again when the start is counted.
+			if err := host.Fenced(s.Data); err != nil {
+				return &exitError{exitFenced, err}
+			}
 			m, err := s.member()
 			if err != nil {
 				return usage(err)
@@ -46,11 +56,46 @@ Exit codes: 0 stopped as told; 1 etcd could not be started, or ended by itself
 			if err := config.Under("member", m.Validate()); err != nil {
 				return usage(fmt.Errorf("%s: %w", c.Flag("config").Value, err))
 			}
-			return member.Start{Bootstrap: bootstrap, Log: newLog(c).With("host", s.Host)}.Run(c.Context(), m)
+			return s.runMember(c, m, bootstrap)
 		},
 	}
 	c.Flags().BoolVar(&bootstrap, "bootstrap", false, "make a new cluster; refused where a datastore exists")
 	return c
+}
+
+// runMember counts the start, joins where an order says so, and runs etcd.
+func (s Settings) runMember(c *cobra.Command, m member.Config, bootstrap bool) error {
+	log := newLog(c).With("host", s.Host)
+	start := member.Start{Bootstrap: bootstrap, Log: log}
+	join, err := host.Joining(s.Data)
+	if err != nil {
+		return err
+	}
+	if join != nil {
+		if bootstrap {
+			return fmt.Errorf("member: this host was told to join a cluster as member %s (operation %s): start it without --bootstrap; a new cluster would be a second one", join.Member, join.Operation)
+		}
+		has, err := member.HasDatastore(m.DataDir)
+		if err != nil {
+			return err
+		}
+		if !has {
+			start.Join, m.InitialCluster = true, join.Peers
+		}
+		start.Ready = func() {
+			if err := host.Joined(s.Data); err != nil {
+				log.Warn("what to join is not forgotten; it is not used either, since there is a datastore", "err", err)
+			}
+		}
+	}
+	err = host.Begin(c.Context(), s.Data)
+	if errors.Is(err, host.ErrFenced) {
+		return &exitError{exitFenced, err}
+	}
+	if err != nil {
+		return err
+	}
+	return start.Run(c.Context(), m)
 }
 
 // member is the member section with what was not written filled in.

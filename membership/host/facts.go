@@ -1,0 +1,56 @@
+package host
+
+import (
+	"context"
+
+	"suffrage/fitness"
+)
+
+// Facts tells what is. An error means that it is not known: then nothing may be
+// told of this server.
+func (s *Server) Facts(ctx context.Context) (fitness.ServerFacts, error) {
+	var (
+		out fitness.ServerFacts
+		f   fence
+		n   starts
+		t   term
+	)
+	r, err := s.role()
+	if err != nil {
+		return out, err
+	}
+	out.Role = r.Role
+	running, unitStarts, err := s.o.Unit.State(ctx)
+	if err != nil {
+		return out, err
+	}
+	out.Running = running
+	fenced, err := s.files.read(fenceFile, &f)
+	if err != nil {
+		return out, err
+	}
+	if _, err := s.files.read(startsFile, &n); err != nil {
+		return out, err
+	}
+	if fenced {
+		out.Fenced = !f.Proven.IsZero()
+		// Two counts of different sources; the higher one counts.
+		out.Starts = n.Count - f.Starts
+		if out.Fenced {
+			since := unitStarts - f.UnitStarts
+			if since < 0 {
+				since = unitStarts // the unit's manager began again, after the fence
+			}
+			out.Starts = max(out.Starts, since)
+		}
+	}
+	if out.Datastore, err = hasDatastore(s.o.Datastore); err != nil {
+		return out, err
+	}
+	if _, err := s.files.read(termFile, &t); err != nil {
+		return out, err
+	}
+	out.Term = t.Term
+	out.Snapshots, err = Snapshots(s.o.Snapshots)
+	return out, err
+}

@@ -1,0 +1,22 @@
+package host
+
+import (
+	"context"
+	"errors"
+)
+
+// ErrFenced is what a start gives while the fence is up.
+var ErrFenced = errors.New("host: this host's etcd server is fenced")
+
+// Unit starts and stops this host's member and nothing else.
+type Unit interface {
+	// Start starts the member; one that runs goes on, and that is no error.
+	// While the fence is up it gives ErrFenced, whether the member runs or not.
+	Start(ctx context.Context) error
+	// Stop ends the member and returns when it has ended; it is not started
+	// again by itself. One that does not run is no error.
+	Stop(ctx context.Context) error
+	// State tells whether the member's process is there, and how often one was
+	// started since whatever does it began.
+	State(ctx context.Context) (running bool, starts int, err error)
+}
