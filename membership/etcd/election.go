@@ -11,7 +11,10 @@ import (
 	"go.etcd.io/etcd/client/v3/concurrency"
 )
 
-const electionPrefix = "/suffrage/controller"
+const (
+	electionPrefix = "/suffrage/controller" // who decides
+	removerPrefix  = "/suffrage/removal"    // who acts on removals
+)
 
 // DefaultTTL is how long a leader that went silent keeps its place. It has to
 // outlast two worst elections of etcd itself, during which no keep-alive gets
@@ -61,12 +64,16 @@ func (l Leadership) Held() clientv3.Cmp {
 // whole seconds, at least 1 s. Without quorum, ending while still waiting takes
 // until etcd's own request timeout: the library resigns without one.
 func Lead(ctx context.Context, client *clientv3.Client, who Candidate, ttl time.Duration, lead func(context.Context, Leadership) error) error {
+	return campaign(ctx, client, electionPrefix, who, ttl, lead)
+}
+
+func campaign(ctx context.Context, client *clientv3.Client, prefix string, who Candidate, ttl time.Duration, lead func(context.Context, Leadership) error) error {
 	s, err := session(ctx, client, ttl)
 	if err != nil {
 		return err
 	}
 	defer leave(s)
-	e := concurrency.NewElection(s, electionPrefix)
+	e := concurrency.NewElection(s, prefix)
 	l := Leadership{Host: who.Host, Instance: who.Instance, Since: time.Now().UTC()}
 	waiting, cancel := whileAlive(ctx, s)
 	err = e.Campaign(waiting, l.value())
@@ -138,7 +145,17 @@ func (l Leadership) value() string {
 
 // Leader reads who leads, or gives ErrNoLeader.
 func Leader(ctx context.Context, kv clientv3.KV) (Leadership, error) {
-	r, err := kv.Get(ctx, electionPrefix+"/", clientv3.WithFirstCreate()...)
+	return leaderOf(ctx, kv, electionPrefix)
+}
+
+// RemovalActor reads who acts on removals, or gives ErrNoLeader: then nobody
+// would, and none should be asked for.
+func RemovalActor(ctx context.Context, kv clientv3.KV) (Leadership, error) {
+	return leaderOf(ctx, kv, removerPrefix)
+}
+
+func leaderOf(ctx context.Context, kv clientv3.KV, prefix string) (Leadership, error) {
+	r, err := kv.Get(ctx, prefix+"/", clientv3.WithFirstCreate()...)
 	if err != nil {
 		return Leadership{}, fmt.Errorf("etcd: read who leads: %w", err)
 	}

@@ -1,12 +1,10 @@
 package etcd
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -59,55 +57,45 @@ func Marks(ctx context.Context, kv clientv3.KV) (map[string]membership.Mark, err
 // exists. An error that came after the write was sent leaves it unknown whether
 // it was done: read the marks again.
 func UpdateMark(ctx context.Context, kv clientv3.KV, host string, change func(membership.Mark) (membership.Mark, error)) (membership.Mark, error) {
-	key := hostsPrefix + host + markSuffix
+	return update(ctx, kv, hostsPrefix+host+markSuffix, "mark of "+host, "suffrage host list", change)
+}
+
+// update changes the JSON value of one key, only if nobody changed it in
+// between. Where there is none change gets the zero value, and so it does for one
+// that cannot be read: this is how the owner repairs it.
+func update[T any](ctx context.Context, kv clientv3.KV, key, what, look string, change func(T) (T, error)) (T, error) {
+	var zero T
 	for range 5 {
 		r, err := kv.Get(ctx, key)
 		if err != nil {
-			return membership.Mark{}, fmt.Errorf("etcd: read mark of %s: %w", host, err)
+			return zero, fmt.Errorf("etcd: read %s: %w", what, err)
 		}
-		var old membership.Mark
+		var old T
 		var rev int64
 		if len(r.Kvs) > 0 {
 			rev = r.Kvs[0].ModRevision
-			// One that cannot be read is replaced: this is how the owner repairs it.
 			if strict(r.Kvs[0].Value, &old) != nil {
-				old = membership.Mark{}
+				old = zero
 			}
 		}
-		mark, err := change(old)
+		next, err := change(old)
 		if err != nil {
-			return membership.Mark{}, err
+			return zero, err
 		}
-		value, err := json.Marshal(mark)
+		value, err := json.Marshal(next)
 		if err != nil {
-			return membership.Mark{}, fmt.Errorf("etcd: write mark of %s: %w", host, err)
+			return zero, fmt.Errorf("etcd: write %s: %w", what, err)
 		}
 		if len(value) > maxMark {
-			return membership.Mark{}, fmt.Errorf("etcd: mark of %s is %d bytes; at most %d: shorten the reason", host, len(value), maxMark)
+			return zero, fmt.Errorf("etcd: %s is %d bytes; at most %d: shorten the reason", what, len(value), maxMark)
 		}
 		t, err := kv.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(key), "=", rev)).Then(clientv3.OpPut(key, string(value))).Commit()
 		if err != nil {
-			return membership.Mark{}, fmt.Errorf("etcd: write mark of %s: %w: it may have been written all the same; look with 'suffrage host list'", host, err)
+			return zero, fmt.Errorf("etcd: write %s: %w: it may have been written all the same; look with '%s'", what, err, look)
 		}
 		if t.Succeeded {
-			return mark, nil
+			return next, nil
 		}
 	}
-	return membership.Mark{}, ErrConflict
-}
-
-// strict reads one JSON value without unknown keys and with nothing after it.
-func strict(data []byte, into any) error {
-	if len(data) > maxMark {
-		return fmt.Errorf("%d bytes; at most %d", len(data), maxMark)
-	}
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.DisallowUnknownFields()
-	if err := d.Decode(into); err != nil {
-		return err
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("something follows the value")
-	}
-	return nil
+	return zero, ErrConflict
 }

@@ -1,0 +1,91 @@
+package etcd
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+
+	"suffrage/membership"
+)
+
+// Remove removes a member for ever: its ID cannot come back. A voter is removed
+// only when it does not lead, at least three would be left, and each of those
+// answers. A learner may go at any time: it has no part in any quorum.
+func (c *Changer) Remove(ctx context.Context, id string) error {
+	return c.remove(ctx, id, scene.removable, nil)
+}
+
+// RemoveDead removes a voter that does not answer, when those that do would be
+// a quorum without it. It is the owner's command, never anybody else's.
+func (c *Changer) RemoveDead(ctx context.Context, id string) error {
+	return c.remove(ctx, id, scene.dead, nil)
+}
+
+// remove asks may, and then, right before the call, sure.
+func (c *Changer) remove(ctx context.Context, id string, may func(scene, membership.Member) error, sure func(context.Context) error) error {
+	s, err := c.look(ctx, "remove", id)
+	if err != nil {
+		return err
+	}
+	number, bad := strconv.ParseUint(id, 16, 64)
+	if bad != nil || number == 0 || ID(number) != id {
+		return s.reject(rpctypes.ErrMemberNotFound, "that is no member ID", false)
+	}
+	m, listed := find(s.Members, id)
+	if !listed {
+		return nil
+	}
+	if err := may(s, m); err != nil {
+		return err
+	}
+	if sure != nil {
+		if err := sure(ctx); err != nil {
+			return err
+		}
+	}
+	err = c.call(ctx, s, func(ctx context.Context, conn *Conn) error {
+		_, err := conn.cluster().MemberRemove(ctx, &pb.MemberRemoveRequest{ID: number})
+		return err
+	})
+	if reason(err) == rpctypes.ErrMemberNotFound {
+		return c.unless(ctx, err, func(members []membership.Member) bool {
+			_, listed := find(members, id)
+			return !listed
+		})
+	}
+	return err
+}
+
+func (s scene) removable(m membership.Member) error {
+	rest, _ := s.voters(m.ID)
+	switch {
+	case m.Learner:
+		return nil
+	case len(rest) == 0:
+		return s.reject(ErrLastVoter, "", false)
+	case m.ID == s.leader.ID:
+		return s.reject(ErrLeads, "", false)
+	case len(rest) < minVoters:
+		return s.reject(ErrTooFew, strings.Join(rest, ", "), false)
+	}
+	return s.answering(m.ID)
+}
+
+func (s scene) dead(m membership.Member) error {
+	rest, silent := s.voters(m.ID)
+	switch {
+	case m.Learner:
+		return nil
+	case len(rest) == 0:
+		return s.reject(ErrLastVoter, "", false)
+	case m.Responding:
+		return s.reject(ErrAlive, "", false)
+	case len(rest)-len(silent) < len(rest)/2+1:
+		return s.reject(ErrNoQuorum, fmt.Sprintf("%d of %d would answer; not: %s", len(rest)-len(silent), len(rest), strings.Join(silent, ", ")), true)
+	}
+	return nil
+}

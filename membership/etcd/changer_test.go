@@ -1,0 +1,428 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"google.golang.org/grpc/status"
+
+	"suffrage/fitness"
+	"suffrage/member/membertest"
+	"suffrage/membership"
+	"suffrage/membership/control"
+)
+
+// rig is a cluster, a proxy before each client port, and a Changer.
+type rig struct {
+	t *testing.T
+	*membertest.Cluster
+	*Changer
+	proxies *proxies
+	ctx     context.Context
+}
+
+func newRig(t *testing.T, size int) *rig {
+	t.Helper()
+	p := newProxies(t)
+	c := membertest.New(t, membertest.Options{Size: size, Set: p.set})
+	ctx, cancel := context.WithTimeout(t.Context(), 3*membertest.Patience)
+	t.Cleanup(cancel)
+	cfg := DefaultConfig()
+	cfg.Endpoints, cfg.Timeout = c.Endpoints(), fitness.Duration(3*time.Second)
+	r := &rig{t: t, Cluster: c, Changer: NewChanger(cfg, time.Second), proxies: p, ctx: ctx}
+	r.until("all well", func(ob Observation) bool {
+		return !slices.ContainsFunc(ob.Members, func(m membership.Member) bool { return !m.Responding })
+	})
+	return r
+}
+
+// in is the rig in a subtest.
+func (r *rig) in(t *testing.T) *rig {
+	sub := *r
+	sub.t = t
+	return &sub
+}
+
+// now looks past the proxies.
+func (r *rig) now() Observation {
+	cfg := r.cfg
+	cfg.Endpoints = nil
+	for _, e := range r.cfg.Endpoints {
+		cfg.Endpoints = append(cfg.Endpoints, direct(e))
+	}
+	return NewObserver(cfg, Options{HostOf: r.HostOf}).Observe(r.ctx)
+}
+
+func (r *rig) until(what string, ok func(Observation) bool) Observation {
+	r.t.Helper()
+	for {
+		ob := r.now()
+		if ob.Error == "" && ok(ob) {
+			return ob
+		}
+		if r.ctx.Err() != nil {
+			r.t.Fatalf("never: %s; last %+v", what, ob)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// calm asks again for as long as time alone may help.
+func (r *rig) calm(what string, f func() error) {
+	r.t.Helper()
+	for {
+		err := f()
+		if err == nil {
+			return
+		}
+		var rejected *RejectedError
+		if !errors.As(err, &rejected) || !rejected.Retry || r.ctx.Err() != nil {
+			r.t.Fatalf("%s: %v", what, err)
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+}
+
+func (r *rig) rejected(why string, err, want error, retry bool) {
+	r.t.Helper()
+	var got *RejectedError
+	if !errors.As(err, &got) || !errors.Is(err, want) || !errors.Is(err, ErrRejected) || errors.Is(err, control.ErrUnknown) {
+		r.t.Errorf("%s: got %v, want it rejected: %v", why, err, want)
+	} else if got.Retry != retry {
+		r.t.Errorf("%s: retry is %v: %v", why, got.Retry, err)
+	}
+}
+
+func (r *rig) unknown(why string, err error) {
+	r.t.Helper()
+	if !errors.Is(err, control.ErrUnknown) || errors.Is(err, ErrRejected) {
+		r.t.Errorf("%s: got %v, want it unknown", why, err)
+	}
+}
+
+// id is the member of a host.
+func (r *rig) id(host string) string {
+	r.t.Helper()
+	for _, m := range r.now().Members {
+		if m.Host == host || slices.Contains(m.PeerURLs, host) {
+			return m.ID
+		}
+	}
+	r.t.Fatalf("%s is not listed", host)
+	return ""
+}
+
+func (r *rig) leader() membership.Member {
+	r.t.Helper()
+	ob := r.until("one leads", func(ob Observation) bool { return (membership.View{Members: ob.Members}).Leader() != "" })
+	m, _ := find(ob.Members, membership.View{Members: ob.Members}.Leader())
+	return m
+}
+
+func (r *rig) member(name string) *membertest.Member {
+	i := slices.IndexFunc(r.Members, func(m *membertest.Member) bool { return m.Name == name })
+	return r.Members[i]
+}
+
+// follower is one of the first voters that does not lead.
+func (r *rig) follower() membership.Member {
+	leader := r.leader()
+	for _, m := range r.now().Members {
+		if !m.Learner && m.ID != leader.ID && m.Host != "" {
+			return m
+		}
+	}
+	r.t.Fatal("no follower")
+	return membership.Member{}
+}
+
+// raw makes one call to one member, without any look before.
+func (r *rig) raw(to membership.Member, op string, f func(context.Context, *Conn) error) error {
+	s := scene{Observation: Observation{Reached: map[string]string{to.ID: direct(to.ClientURLs[0])}}, op: op, subject: "it", leader: to}
+	return r.call(r.ctx, s, f)
+}
+
+func number(t *testing.T, id string) (n uint64) {
+	t.Helper()
+	if _, err := fmt.Sscanf(id, "%x", &n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// One newcomer's whole life on real etcd: every change applied, rejected and
+// without an answer.
+func TestChanger(t *testing.T) {
+	r := newRig(t, 3)
+	h4 := r.Another()
+	peer := h4.Config.AdvertisePeer
+	r.calm("add", func() error { return r.AddLearner(r.ctx, peer) })
+	if err := r.AddLearner(r.ctx, peer); err != nil {
+		t.Errorf("a learner that is there is there: %v", err)
+	}
+	r.rejected("etcd takes one learner", r.AddLearner(r.ctx, "http://127.0.0.1:1"), rpctypes.ErrTooManyLearners, false)
+	voter := r.follower()
+	r.rejected("a voter is no learner", r.AddLearner(r.ctx, voter.PeerURLs[0]), rpctypes.ErrPeerURLExist, false)
+	id := r.id(peer)
+	r.rejected("one that never started is not in sync", r.Promote(r.ctx, id), rpctypes.ErrMemberLearnerNotReady, true)
+	r.rejected("nobody", r.Promote(r.ctx, "beef"), rpctypes.ErrMemberNotFound, false)
+	r.rejected("no ID", r.Promote(r.ctx, "h4"), rpctypes.ErrMemberNotFound, false)
+	if err := r.Promote(r.ctx, voter.ID); err != nil {
+		t.Errorf("a voter votes (S090): %v", err)
+	}
+	r.rejected("a learner cannot lead", r.MoveLeader(r.ctx, id), rpctypes.ErrBadLeaderTransferee, false)
+	r.rejected("etcd says so too", r.raw(r.leader(), "move leader", func(ctx context.Context, c *Conn) error {
+		_, err := c.maintenance().MoveLeader(ctx, &pb.MoveLeaderRequest{TargetID: number(t, id)})
+		return err
+	}), rpctypes.ErrBadLeaderTransferee, false)
+	r.rejected("only a leader can hand over", r.raw(voter, "move leader", func(ctx context.Context, c *Conn) error {
+		_, err := c.maintenance().MoveLeader(ctx, &pb.MoveLeaderRequest{TargetID: number(t, voter.ID)})
+		return err
+	}), rpctypes.ErrNotLeader, true)
+
+	h4.Start(false, true)
+	ob := r.until("the learner answers", func(ob Observation) bool { m, _ := find(ob.Members, id); return m.Responding })
+	learner, _ := find(ob.Members, id)
+	r.rejected("learners serve no change (S040)", r.raw(learner, "remove", func(ctx context.Context, c *Conn) error {
+		_, err := c.cluster().MemberRemove(ctx, &pb.MemberRemoveRequest{ID: number(t, voter.ID)})
+		return err
+	}), errForLearners, false)
+	r.calm("promote", func() error { return r.Promote(r.ctx, id) })
+	if err := r.Promote(r.ctx, id); err != nil {
+		t.Errorf("promoted twice is promoted: %v", err)
+	}
+	r.rejected("etcd says so too", r.raw(r.leader(), "promote", func(ctx context.Context, c *Conn) error {
+		_, err := c.cluster().MemberPromote(ctx, &pb.MemberPromoteRequest{ID: number(t, id)})
+		return err
+	}), rpctypes.ErrMemberNotLearner, false)
+
+	before := r.leader()
+	to := voter
+	if before.ID == to.ID {
+		to = r.follower()
+	}
+	if err := r.MoveLeader(r.ctx, to.ID); err != nil {
+		t.Error(err)
+	}
+	if l := r.leader(); l.ID != to.ID {
+		t.Errorf("%s leads, not %s (before: %s)", l.Name, to.Name, before.Name)
+	}
+	if err := r.MoveLeader(r.ctx, to.ID); err != nil {
+		t.Errorf("it leads already: %v", err)
+	}
+	r.rejected("nobody", r.MoveLeader(r.ctx, "beef"), rpctypes.ErrMemberNotFound, false)
+	r.rejected("a leader is not removed", r.Remove(r.ctx, to.ID), ErrLeads, false)
+	r.rejected("no ID", r.Remove(r.ctx, "00beef"), rpctypes.ErrMemberNotFound, false)
+	r.rejected("no dead one", r.RemoveDead(r.ctx, id), ErrAlive, false)
+
+	t.Run("lost replies", func(t *testing.T) { testLostReplies(t, r, id) })
+	if err := r.Remove(r.ctx, id); err != nil {
+		t.Errorf("what is gone is removed (S090): %v", err)
+	}
+	r.rejected("three stay", r.Remove(r.ctx, r.follower().ID), ErrTooFew, false)
+	t.Run("the same second", func(t *testing.T) { testSameSecond(t, r) })
+	t.Run("a frozen voter", func(t *testing.T) { testFrozenVoter(t, r) })
+	t.Run("a frozen leader", func(t *testing.T) { testFrozenLeader(t, r) })
+	t.Run("a dead voter", func(t *testing.T) { testDead(t, r) })
+}
+
+// The call is made, its answer never comes (S012).
+func testLostReplies(t *testing.T, r *rig, id string) {
+	r = r.in(t)
+	leader := r.leader()
+	x := r.proxies.at[leader.ClientURLs[0]]
+	if leader.ID == id {
+		t.Fatal("the newcomer leads")
+	}
+	r.Point = func(at string) {
+		if at == "before remove" {
+			x.lose(true, false)
+		}
+	}
+	short := *r.Changer
+	short.most = time.Second
+	r.unknown("the request is lost, nobody can tell", short.Remove(r.ctx, id))
+	x.cut()
+	if _, listed := find(r.now().Members, id); !listed {
+		t.Error("it was never asked for")
+	}
+	done := make(chan struct{})
+	r.Point = func(at string) {
+		if at != "before remove" {
+			return
+		}
+		x.lose(false, true)
+		go func() {
+			defer close(done)
+			r.until("the member is gone", func(ob Observation) bool { _, listed := find(ob.Members, id); return !listed })
+			x.cut()
+		}()
+	}
+	r.unknown("it was done, and the connection cut before the answer", r.Remove(r.ctx, id))
+	<-done
+	r.Point = nil
+}
+
+// A newcomer that is added, removed and added again within a second has the ID
+// that is dead for ever (etcd.md 25).
+func testSameSecond(t *testing.T, r *rig) {
+	r = r.in(t)
+	const peer = "http://127.0.0.1:3999"
+	for {
+		r.calm("add", func() error { return r.AddLearner(r.ctx, peer) })
+		r.calm("remove", func() error { return r.Remove(r.ctx, r.id(peer)) })
+		err := r.AddLearner(r.ctx, peer)
+		if errors.Is(err, ErrSameSecond) {
+			r.rejected("calmly", err, ErrSameSecond, true)
+			break
+		}
+		if r.ctx.Err() != nil {
+			t.Fatalf("never in one second: %v", err)
+		}
+	}
+	r.calm("a second later", func() error { return r.AddLearner(r.ctx, peer) })
+	r.calm("remove", func() error { return r.Remove(r.ctx, r.id(peer)) })
+}
+
+// etcd 3.7 would accept a learner while a voter is frozen (etcd.md 0); we do not.
+func testFrozenVoter(t *testing.T, r *rig) {
+	r = r.in(t)
+	f := r.follower()
+	m := r.member(f.Name)
+	m.Signal(syscall.SIGSTOP)
+	defer m.Signal(syscall.SIGCONT)
+	err := r.AddLearner(r.ctx, "http://127.0.0.1:3998")
+	r.rejected("a voter is frozen", err, ErrSilent, true)
+	if !strings.Contains(fmt.Sprint(err), f.Name) {
+		t.Errorf("it does not say who: %v", err)
+	}
+	r.rejected("a frozen one cannot lead", r.MoveLeader(r.ctx, f.ID), ErrSilent, true)
+	m.Signal(syscall.SIGCONT)
+	r.until("it is back", func(ob Observation) bool { m, _ := find(ob.Members, f.ID); return m.Responding })
+}
+
+func testFrozenLeader(t *testing.T, r *rig) {
+	r = r.in(t)
+	const peer = "http://127.0.0.1:3997"
+	leader := r.leader()
+	m := r.member(leader.Name)
+	r.Point = func(at string) {
+		if at == "before add learner" {
+			m.Signal(syscall.SIGSTOP)
+		}
+	}
+	r.unknown("the leader froze with the call in its hands", r.AddLearner(r.ctx, peer))
+	r.Point = nil
+	err := r.AddLearner(r.ctx, peer)
+	if !errors.Is(err, ErrRejected) {
+		t.Errorf("while it is frozen nothing is sent: %v", err)
+	}
+	m.Signal(syscall.SIGCONT)
+	r.until("it is back", func(ob Observation) bool { m, _ := find(ob.Members, leader.ID); return m.Responding })
+	if _, listed := at(r.now().Members, peer); listed {
+		r.calm("what was unknown was done", func() error { return r.Remove(r.ctx, r.id(peer)) })
+	}
+}
+
+func testDead(t *testing.T, r *rig) {
+	r = r.in(t)
+	leader := r.leader()
+	f := r.follower()
+	var other membership.Member
+	for _, m := range r.now().Members {
+		if m.ID != leader.ID && m.ID != f.ID {
+			other = m
+		}
+	}
+	r.member(f.Name).Signal(syscall.SIGKILL)
+	if _, err := r.member(f.Name).Wait(); err == nil {
+		t.Error("it was killed")
+	}
+	// etcd notices a connection that ended; its own check then says so.
+	for {
+		err := r.raw(leader, "remove", func(ctx context.Context, c *Conn) error {
+			_, err := c.cluster().MemberAdd(ctx, &pb.MemberAddRequest{PeerURLs: []string{"http://127.0.0.1:3996"}})
+			return err
+		})
+		if errors.Is(err, rpctypes.ErrMemberNotEnoughStarted) || errors.Is(err, rpctypes.ErrUnhealthy) {
+			var rejected *RejectedError
+			if !errors.As(err, &rejected) || !rejected.Retry {
+				t.Errorf("time may lift it: %v", err)
+			}
+			break
+		}
+		t.Logf("raw: %v", err)
+		if r.ctx.Err() != nil || err == nil {
+			t.Fatalf("etcd took a fourth voter beside a dead one: %v", err)
+		}
+	}
+	r.rejected("two are not a majority that may lose one", r.Remove(r.ctx, f.ID), ErrTooFew, false)
+	// Which of the others is frozen does not matter: without it no quorum answers.
+	r.member(other.Name).Signal(syscall.SIGSTOP)
+	if err := r.RemoveDead(r.ctx, f.ID); !errors.Is(err, ErrRejected) {
+		t.Errorf("no quorum would stand behind it: %v", err)
+	}
+	r.member(other.Name).Signal(syscall.SIGCONT)
+	r.until("the other is back", func(ob Observation) bool { m, _ := find(ob.Members, other.ID); return m.Responding })
+	r.calm("the dead one", func() error { return r.RemoveDead(r.ctx, f.ID) })
+	if _, listed := find(r.now().Members, f.ID); listed {
+		t.Error("it is listed")
+	}
+}
+
+func TestChangerAlone(t *testing.T) {
+	r := newRig(t, 1)
+	r.rejected("the last voter stays", r.Remove(r.ctx, r.Changer.observe(r.ctx).Members[0].ID), ErrLastVoter, false)
+	r.rejected("even dead", r.RemoveDead(r.ctx, r.Changer.observe(r.ctx).Members[0].ID), ErrLastVoter, false)
+	r.Members[0].Signal(syscall.SIGKILL)
+	_, _ = r.Members[0].Wait()
+	r.rejected("nobody there", r.AddLearner(r.ctx, "http://127.0.0.1:1"), ErrNotSent, true)
+}
+
+// Every answer that etcd gives, as it comes over gRPC: what is not known to be
+// a rejection is unknown.
+func TestOutcome(t *testing.T) {
+	for _, test := range []struct {
+		err     error
+		unknown bool
+	}{
+		{rpctypes.ErrGRPCUnhealthy, false},
+		{rpctypes.ErrGRPCLearnerNotReady, false},
+		{rpctypes.ErrGRPCTooManyLearners, false},
+		{rpctypes.ErrGRPCNotLeader, false},
+		{rpctypes.ErrGRPCMemberNotFound, false},
+		{rpctypes.ErrGRPCMemberNotLearner, false},
+		{rpctypes.ErrGRPCMemberNotEnoughStarted, false},
+		// 3.7's server sends this one without a code of its own.
+		{status.Error(2, rpctypes.ErrMemberNotEnoughStarted.Error()), false},
+		{rpctypes.ErrGRPCTimeout, true},
+		{rpctypes.ErrGRPCTimeoutDueToLeaderFail, true},
+		{rpctypes.ErrGRPCTimeoutDueToConnectionLost, true},
+		{rpctypes.ErrGRPCLeaderChanged, true},
+		{rpctypes.ErrGRPCNoLeader, true}, // a follower that forwarded may say so afterwards
+		{rpctypes.ErrGRPCStopped, true},
+		{status.Error(2, "etcdserver: a reason of another version"), true},
+		{context.DeadlineExceeded, true},
+	} {
+		c := &Conn{Endpoint: "http://h1:2379", at: connected}
+		err := outcome("promote", "beef", c.fail("promote", test.err))
+		if errors.Is(err, control.ErrUnknown) != test.unknown || errors.Is(err, ErrRejected) == test.unknown {
+			t.Errorf("%v: %v", test.err, err)
+		}
+		c.at = dialing
+		if err := outcome("promote", "beef", c.fail("promote", test.err)); !errors.Is(err, ErrNotSent) {
+			t.Errorf("never connected: %v", err)
+		}
+	}
+	if err := outcome("promote", "beef", nil); err != nil {
+		t.Error(err)
+	}
+}
