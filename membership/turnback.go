@@ -71,7 +71,7 @@ func (m *motion) learnerFailed() string {
 
 // whole reports whether a host's verdict has held for a whole window.
 func (m *motion) whole(host string, s fitness.Status) bool {
-	v := m.verdict(host)
+	v := m.judge(host)
 	return v.Status == s && v.Whole
 }
 

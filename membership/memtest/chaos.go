@@ -104,7 +104,10 @@ func (s *Sim) disturb(y style) {
 	}
 	if happens(y.hosts) {
 		h := s.anyHost()
-		switch s.rng.Intn(4) {
+		switch s.rng.Intn(5) {
+		case 4:
+			s.broke(h, "its etcd lags")
+			h.Stuck = true
 		case 0:
 			s.broke(h, "the power goes")
 			s.powerOff(h)
@@ -171,6 +174,9 @@ func (s *Sim) mend(h *Host, in int) {
 	}
 	if h.Frozen && s.one(in) {
 		h.Frozen = false
+	}
+	if h.Stuck && s.one(in) && s.votesOn(h) {
+		h.Stuck = false
 	}
 	if !h.Agent && s.one(in/2+1) {
 		h.Agent = true

@@ -208,11 +208,7 @@ func (c *Cluster) follow(m *Member, d time.Duration) {
 	if !c.Serves() || !c.alive(m) || h.Stuck {
 		return
 	}
-	if behind := c.Index - m.Index; m.Learner && m.Index < c.Index {
-		m.Index += min(behind, uint64(d.Seconds()*float64(h.Rate)))
-	} else {
-		m.Index = c.Index
-	}
+	m.Index += min(c.Index-m.Index, uint64(d.Seconds()*float64(h.Rate)))
 	if !m.Published && m.Index > 0 {
 		m.Published, h.portAt = true, c.Now.Add(h.Late)
 	}
