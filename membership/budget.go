@@ -36,8 +36,7 @@ func (a *assessment) history() []Operation {
 
 // quarantined is until when a host gets no vote: its swaps failed, or it was
 // moved within the hour. The owner's clearing forgets what was before it.
-func (a *assessment) quarantined(host string) time.Time {
-	var until time.Time
+func (a *assessment) quarantined(host string) (until time.Time, why string) {
 	failures := 0
 	cleared := time.Time{}
 	if c := a.hosts[host].Mark.Cleared; c != nil {
@@ -52,14 +51,14 @@ func (a *assessment) quarantined(host string) time.Time {
 				rest = min(quarantineFirst<<failures, quarantineMost)
 			}
 			failures++
-			until = op.Ended.Add(rest)
+			until, why = op.Ended.Add(rest), "its last swap failed"
 		case op.In == host:
 			failures = 0
 		case op.Out == host && op.Outcome == Completed:
-			until = op.Ended.Add(movedBack)
+			until, why = op.Ended.Add(movedBack), "it has just lost its vote"
 		}
 	}
-	return until
+	return until, why
 }
 
 // futile stops swapping where it does not help.

@@ -79,10 +79,10 @@ func (a *assessment) stand(host string, out vacancy) (fitness.Standing, *Refusal
 		}
 	}
 	if s := h.Facts.Server; s != nil && s.Datastore {
-		return refuse(owner(DatastorePresent, "", "a datastore lies where its etcd would look for one, and it would be taken for that member", "move it aside on "+host))
+		return refuse(owner(DatastorePresent, "", aDatastore, "move it aside on "+host))
 	}
-	if until := a.quarantined(host); a.in.Now.Before(until) {
-		return refuse(hold(Quarantine, "", "its last swap failed; it is left alone until "+stamp(until), "lifts then, or: suffrage clear-quarantine "+host))
+	if until, why := a.quarantined(host); a.in.Now.Before(until) {
+		return refuse(hold(Quarantine, "", why+"; it is left alone until "+stamp(until), "lifts then, or: suffrage clear-quarantine "+host))
 	}
 	if need := 2 * a.database; h.Facts.DiskFree < need {
 		free := fitness.Figure(h.Facts.DiskFree)

@@ -262,7 +262,8 @@ func (f *fleet) apply(line string) error {
 	case "version":
 		f.member(arg(1)).Version = arg(2)
 	case "lag":
-		f.member(arg(1)).RaftIndex -= uint64(number(arg(2)))
+		m, n := f.member(arg(1)), uint64(number(arg(2)))
+		m.RaftIndex, m.AppliedIndex = m.RaftIndex-n, m.AppliedIndex-n
 	case "opinion":
 		f.member(arg(1)).Opinion = w[2:]
 	case "reports":
@@ -277,8 +278,48 @@ func (f *fleet) apply(line string) error {
 		v.Error = rest(1)
 	case "changed": // changed AGO
 		v.MembershipChanged = ago(arg(1))
-	case "ended": // ended AGO OUT IN OUTCOME
-		f.in.Operations = append(f.in.Operations, Operation{ID: fmt.Sprintf("op-%d", len(f.in.Operations)+1), Ended: ago(arg(1)), Out: arg(2), In: arg(3), Outcome: Outcome(arg(4))})
+	case "ended": // ended AGO OUT IN OUTCOME [BEFORE AFTER]: the worst round trips
+		op := Operation{ID: fmt.Sprintf("op-%d", len(f.in.Operations)+1), Ended: ago(arg(1)), Out: arg(2), In: arg(3), Outcome: Outcome(arg(4))}
+		if arg(6) != "" {
+			before, after := fitness.Figure(sampled(fitness.RTT, arg(5))), fitness.Figure(sampled(fitness.RTT, arg(6)))
+			op.WorstBefore, op.WorstAfter = &before, &after
+		}
+		f.in.Operations = append(f.in.Operations, op)
+	case "mode":
+		f.in.Policy.Mode = arg(1)
+	case "paused":
+		f.in.Policy.Paused = &Say{Value: true, By: "owner", At: f.in.Now}
+	case "open": // open OUT IN: a swap under way, begun a minute ago, its snapshot saved
+		f.open(arg(1), arg(2))
+	case "unsaved":
+		f.in.Open.Snapshot = nil
+	case "step": // step NAME [AGO]
+		f.in.Open.at(arg(1), ago(arg(2)))
+	case "joined": // joined HOST learner|voter [AGO]: what AddLearner and Promote make
+		f.joined(arg(1), arg(2) == "learner", ago(arg(3)))
+	case "forgotten": // the add had no answer
+		f.in.Open.InMember = ""
+	case "cluster":
+		v.ClusterID, v.RecordedClusterID = arg(1), arg(1)
+	case "removed": // removed HOST
+		v.Members = slices.DeleteFunc(v.Members, func(m Member) bool { return m.Host == arg(1) })
+		f.agree()
+	case "server": // server HOST [fenced|unfenced|running|stopped|datastore|aside|voter|standby|saved|none]...
+		f.server(arg(1), w[2:])
+	case "asked": // asked AGO: since when the removal has been asked for
+		f.in.Open.Asked, f.in.Open.Called = ago(arg(1)), ago(arg(1))
+	case "called": // called AGO
+		f.in.Open.Called = ago(arg(1))
+	case "soaked":
+		f.in.Open.SoakedSince = ago(arg(1))
+	case "term": // term N: the Lease's; the operation's was 1
+		f.in.Term = uint64(number(arg(1)))
+	case "turned": // turned WHY
+		f.in.Open.TurnedBack = rest(1)
+	case "by":
+		f.in.Open.By = arg(1)
+	case "removal": // removal HOST OPERATION [REFUSED]
+		v.Removals = append(v.Removals, Removal{Host: arg(1), Member: "m-" + arg(1), Operation: arg(2), At: f.in.Now, Refused: rest(3)})
 	case "zone":
 		f.host(arg(1)).Facts.Zone = arg(2)
 	case "link":
@@ -317,4 +358,60 @@ func (f *fleet) apply(line string) error {
 		return fmt.Errorf("no such line: %s", line)
 	}
 	return nil
+}
+
+// open begins a swap that has its snapshot, under Term 1.
+func (f *fleet) open(out, in string) {
+	for i := range f.in.View.Hosts {
+		h := &f.in.View.Hosts[i]
+		h.Facts.Server = &fitness.ServerFacts{Role: "standby", Fenced: true}
+		if slices.ContainsFunc(f.in.View.Members, func(m Member) bool { return m.Host == h.Name }) {
+			h.Facts.Server = &fitness.ServerFacts{Role: "voter", Running: true, Datastore: true}
+		}
+	}
+	for _, h := range f.in.View.Hosts {
+		if h.Name != out {
+			f.ping(out, h.Name, "300x300ms")
+		}
+	}
+	f.in.Term = 1
+	f.in.Policy.Mode, f.in.Policy.Soak = Active, fitness.Duration(30*time.Second)
+	f.in.Now = f.in.Now.Add(-time.Minute)
+	op := Begin(f.in, Plan{Out: out, In: in, OutMember: f.member(out).ID}, 1, ByController, "https://"+in+":2380")
+	f.in.Now = f.in.Now.Add(time.Minute)
+	op.ID = "op"
+	op.Snapshot = &SnapshotRef{Host: "h2", File: "op.db"}
+	op.at("snapshot", op.Begun)
+	f.in.Open = &op
+}
+
+func (f *fleet) joined(host string, learner bool, at time.Time) {
+	m := f.addMember(host)
+	m.ID, m.Learner, m.Since = "m-new", learner, at
+	f.agree()
+	f.in.Open.at("join", at)
+	f.in.Open.InMember = m.ID
+	f.host(host).Facts.Server = &fitness.ServerFacts{Role: "voter", Running: true, Datastore: true}
+}
+
+func (f *fleet) server(host string, words []string) {
+	s := f.host(host).Facts.Server
+	for _, w := range words {
+		switch w {
+		case "fenced", "unfenced":
+			s.Fenced = w == "fenced"
+		case "running", "stopped":
+			s.Running = w == "running"
+		case "datastore", "aside":
+			s.Datastore = w == "datastore"
+		case "voter", "standby":
+			s.Role = w
+		case "none":
+			f.host(host).Facts.Server = nil
+		case "saved":
+			s.Snapshots = append(s.Snapshots, fitness.SnapshotFacts{Operation: f.in.Open.ID, File: "op.db", Revision: 9, Size: 1 << 20, Hash: "abc"})
+		default:
+			panic(w)
+		}
+	}
 }

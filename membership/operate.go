@@ -155,7 +155,7 @@ func (m *motion) forth() (*Act, []Refusal) {
 	case m.op.Snapshot == nil:
 		return m.snapshot()
 	case m.op.In != "" && m.in == nil:
-		if held := m.startHeld("join"); len(held) > 0 {
+		if held := append(m.startHeld("join"), m.unready()...); len(held) > 0 {
 			return nil, held
 		}
 		return m.do(AddLearner, "join", m.op.In, "", "the newcomer begins without a vote"), nil
@@ -244,6 +244,20 @@ func (m *motion) startHeld(step string) []Refusal {
 	})
 }
 
+// unready says what keeps the candidate from starting an etcd of its own.
+func (m *motion) unready() []Refusal {
+	switch s := m.server(m.op.In); {
+	case s == nil:
+		return []Refusal{hold(NoCandidate, m.op.In, "its agent does not answer, or tells of no server", "lifts when it does; after the stall time the operation ends")}
+	case s.Datastore:
+		return []Refusal{owner(DatastorePresent, m.op.In, aDatastore, "move it aside on "+m.op.In)}
+	}
+	return nil
+}
+
+// aDatastore is why a host with a datastore is given no vote.
+const aDatastore = "a datastore lies where its etcd would look for one, and it would be taken for that member"
+
 // promote is the rest of step 3 and step 4.
 func (m *motion) promote() (*Act, []Refusal) {
 	s := m.server(m.op.In)
@@ -329,10 +343,20 @@ func (m *motion) newcomer() []Refusal {
 		return []Refusal{hold(VoterLagging, m.op.In, fmt.Sprintf("%d entries behind, limit %d", lag, maxLagVoting), "lifts when it is level; the old voter stays").
 			with("raft_lag", int64(min(lag, 1<<62)), maxLagVoting, "1")}
 	}
-	if v := m.verdict(m.op.In); v.Status == fitness.Unfit {
+	if v := m.judge(m.op.In); v.Status == fitness.Unfit {
 		return []Refusal{hold(NewVoterUnfit, m.op.In, v.String(), "lifts when it is fit; after a whole window the operation turns back")}
 	}
 	return nil
+}
+
+// judge is the verdict on a host beside the voters that stay: a pair that is
+// slow with the outgoing one says nothing of another.
+func (m *motion) judge(host string) fitness.Verdict {
+	beside := m.beside(host)
+	if host != m.op.Out {
+		beside = without(beside, []string{m.op.Out})
+	}
+	return fitness.Judge(host, m.evidence(host, beside))
 }
 
 // hand moves leadership from a host to the fittest voter that stays, the
@@ -350,7 +374,7 @@ func (m *motion) hand(step, from string) (*Act, []Refusal) {
 			if v == m.op.In {
 				late = 1
 			}
-			heirs = append(heirs, heir{v, [3]int{rank[m.verdict(v).Status], late, i}})
+			heirs = append(heirs, heir{v, [3]int{rank[m.judge(v).Status], late, i}})
 		}
 	}
 	if len(heirs) == 0 {

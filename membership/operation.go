@@ -47,9 +47,9 @@ type Operation struct {
 	// WorstBefore and WorstAfter are the worst p99 round trips among the voters.
 	WorstBefore *fitness.Figure `json:"worst_before,omitempty"`
 	WorstAfter  *fitness.Figure `json:"worst_after,omitempty"`
+	Outcome     Outcome         `json:"outcome,omitempty"`
 	Begun       time.Time       `json:"begun,omitzero"`
 	Ended       time.Time       `json:"ended,omitzero"`
-	Outcome     Outcome         `json:"outcome,omitempty"`
 	// TurnedBack says why it goes back; empty while it goes forward.
 	TurnedBack string `json:"turned_back,omitempty"`
 	// Steps are those that were begun, in order.

@@ -52,6 +52,9 @@ func TestDecide(t *testing.T) {
 				}
 			}
 			d = Decide(f.inputs())
+			if f.in.Open != nil {
+				return showStep(d)
+			}
 			return show(d, c)
 		})
 	})
@@ -86,4 +89,19 @@ func show(d Decision, c *datadriven.TestData) string {
 		}
 	}
 	return b.String()
+}
+
+// showStep is the next act of an open operation, or what holds it up.
+func showStep(d Decision) string {
+	if d.Step == nil {
+		return d.String()
+	}
+	text := string(d.Kind) + " (" + d.Step.Step + "): " + d.Step.String() + "\n"
+	if d.Step.Outcome != "" {
+		text += "  " + string(d.Step.Outcome) + "\n"
+	}
+	if t := d.Operation.TurnedBack; t != "" {
+		text += "  turned back: " + t + "\n"
+	}
+	return text
 }

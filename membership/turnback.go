@@ -38,6 +38,8 @@ func (m *motion) reasonToTurn() string {
 		return "" // the newcomer is what keeps the number of those that answer
 	case !m.in.Responding && m.since(m.in.Since) > in.Policy.StallTime.Std():
 		return fmt.Sprintf("%s votes and has not answered for %s", m.op.In, in.Policy.StallTime)
+	case m.heldFor(VoterLagging, m.op.In) > in.Policy.StallTime.Std():
+		return fmt.Sprintf("%s votes and has not been level for %s", m.op.In, in.Policy.StallTime)
 	}
 	switch {
 	case m.op.In != "" && m.whole(m.op.In, fitness.Unfit):
@@ -46,6 +48,18 @@ func (m *motion) reasonToTurn() string {
 		return fmt.Sprintf("%s has been fit for a whole window", m.op.Out)
 	}
 	return ""
+}
+
+// heldFor is how long a refusal has held, up to the decision before.
+func (m *motion) heldFor(c Code, subject string) time.Duration {
+	if p := m.in0().Previous; p != nil {
+		for _, r := range p.Refusals {
+			if r.Code == c && r.Subject == subject {
+				return m.since(r.Since)
+			}
+		}
+	}
+	return 0
 }
 
 // learnerFailed says why a learner is given up: it has no vote, so that costs
@@ -71,7 +85,7 @@ func (m *motion) learnerFailed() string {
 
 // whole reports whether a host's verdict has held for a whole window.
 func (m *motion) whole(host string, s fitness.Status) bool {
-	v := m.verdict(host)
+	v := m.judge(host)
 	return v.Status == s && v.Whole
 }
 

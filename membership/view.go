@@ -158,7 +158,7 @@ func (m Mark) Word() string {
 
 // Voters are the members that vote, sorted by ID.
 func (v View) Voters() []Member {
-	var out []Member
+	out := make([]Member, 0, len(v.Members))
 	for _, m := range v.Members {
 		if !m.Learner {
 			out = append(out, m)

@@ -10,8 +10,8 @@ import (
 // style is what a run is about: most of the things that can go wrong stay away
 // in most runs, or no operation would ever come far.
 type style struct {
-	crash, freeze, calls, hosts, agents, cuts, owner, quality, alarms, power, clocks int // once in so many, 0 for never
-	foreign                                                                          bool
+	crash, freeze, calls, hosts, agents, cuts, owner, quality, elections, alarms, power, clocks int // once in so many, 0 for never
+	foreign                                                                                     bool
 }
 
 func (s *Sim) style() style {
@@ -22,7 +22,7 @@ func (s *Sim) style() style {
 		return n
 	}
 	y := style{crash: often(12), freeze: often(40), calls: often(6), hosts: often(60), agents: often(40), cuts: often(60),
-		owner: often(80), quality: often(80), alarms: often(250), power: often(40), clocks: often(20), foreign: s.one(12)}
+		owner: often(30), quality: often(60), elections: often(25), alarms: often(250), power: often(40), clocks: often(20), foreign: s.one(12)}
 	return y
 }
 
@@ -104,7 +104,10 @@ func (s *Sim) disturb(y style) {
 	}
 	if happens(y.hosts) {
 		h := s.anyHost()
-		switch s.rng.Intn(4) {
+		switch s.rng.Intn(5) {
+		case 4:
+			s.broke(h, "its etcd lags")
+			h.Stuck = true
 		case 0:
 			s.broke(h, "the power goes")
 			s.powerOff(h)
@@ -137,6 +140,10 @@ func (s *Sim) disturb(y style) {
 		h := s.anyHost()
 		h.Bad, h.BadSince = !h.Bad, s.Now
 		s.Logf("%s: bad is %t", h.Name, h.Bad)
+	}
+	if m := s.Members[s.rng.Intn(len(s.Members))]; happens(y.elections) && s.Leader != "" && !m.Learner && s.alive(m) {
+		s.Term++
+		s.lead(m.ID)
 	}
 	switch {
 	case s.Alarm != "" && s.one(10):
@@ -171,6 +178,9 @@ func (s *Sim) mend(h *Host, in int) {
 	}
 	if h.Frozen && s.one(in) {
 		h.Frozen = false
+	}
+	if h.Stuck && s.one(in) && s.votesOn(h) {
+		h.Stuck = false
 	}
 	if !h.Agent && s.one(in/2+1) {
 		h.Agent = true

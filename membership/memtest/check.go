@@ -24,12 +24,13 @@ type checker struct {
 	ops     map[string]membership.Operation
 	alarmAt time.Time
 	modeAt  time.Time
-	adds    map[string]string // operation → the member that it added
+	adds    map[string]string    // operation → the member that it added
+	taken   map[string]time.Time // operation → when somebody else changed what was not its own
 }
 
 func (k *checker) begin() {
 	k.voters = len(k.c.Voters())
-	k.ops, k.adds = map[string]membership.Operation{}, map[string]string{}
+	k.ops, k.adds, k.taken = map[string]membership.Operation{}, map[string]string{}, map[string]time.Time{}
 }
 
 func (k *checker) fail(format string, args ...any) { panic(Violation(fmt.Sprintf(format, args...))) }
@@ -77,6 +78,23 @@ func (k *checker) well(m *Member, by *Caller) bool {
 func (k *checker) acts(what string, by *Caller) {
 	if k.c.Policy.Mode != membership.Active && !k.modeAt.After(by.ViewAt) {
 		k.fail("%s in dry-run", what)
+	}
+}
+
+// mine: nobody else has changed the members, as far as the caller could see.
+func (k *checker) mine(what string, by *Caller) {
+	k.acts(what, by)
+	if at, taken := k.taken[by.Op]; taken && by.ViewAt.After(at) {
+		k.fail("%s by operation %s after somebody else changed the members", what, by.Op)
+	}
+}
+
+// foreigner notes somebody else's change of members that were not the open
+// operation's own.
+func (k *checker) foreigner(id string) {
+	k.foreign = true
+	if op := k.c.Lease.Open; op != nil && id != op.OutMember && id != k.adds[op.ID] {
+		k.taken[op.ID] = k.c.Now
 	}
 }
 
@@ -143,12 +161,17 @@ func (k *checker) ordered(h *Host, o control.Order, by *Caller) {
 
 // added: every voter was well and its agent answered, no alarm, a snapshot.
 func (k *checker) added(id string, by *Caller) {
+	c, m := k.c, k.c.Member(id)
 	if by.Foreign {
-		k.foreign = true
+		// One at the newcomer's address is taken for the newcomer.
+		if op := c.Lease.Open; op == nil || m.Peer != op.InPeer || k.adds[op.ID] != "" {
+			k.foreigner(id)
+		} else {
+			k.foreign, k.adds[op.ID] = true, id
+		}
 		return
 	}
-	k.acts("add", by)
-	c, m := k.c, k.c.Member(id)
+	k.mine("add", by)
 	for _, v := range c.Voters() {
 		if h := c.Host(v.Host); !k.well(v, by) || !h.Reachable() && !h.brokeAt.After(by.ViewAt) {
 			k.fail("%s is added while %s is not well", id, v.ID)
@@ -183,10 +206,10 @@ func (k *checker) saved(op string) bool {
 // promoted: the newcomer counted as down, quorum holds.
 func (k *checker) promoted(id string, by *Caller) {
 	if by.Foreign {
-		k.foreign = true
+		k.foreigner(id)
 		return
 	}
-	k.acts("promote", by)
+	k.mine("promote", by)
 	if k.adds[by.Op] != id {
 		k.fail("%s is promoted by operation %s, which added %q", id, by.Op, k.adds[by.Op])
 	}
@@ -240,11 +263,12 @@ func (k *checker) requested(r membership.Removal, by *Caller) {
 func (k *checker) removing(m *Member, by *Caller) {
 	c, h := k.c, k.c.Host(m.Host)
 	if by.Foreign {
-		k.foreign, h.leftover = true, true
+		k.foreigner(m.ID)
+		h.leftover = true
 		return
 	}
 	if !by.Weak {
-		k.acts("remove", by)
+		k.mine("remove", by)
 	}
 	op := k.ops[by.Op]
 	switch m.ID {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"suffrage/membership"
@@ -51,7 +52,7 @@ type Cluster struct {
 	since    time.Time       // since when there has been none
 	late     []lateCall
 	check    checker
-	Trace    []string
+	trace    []event
 }
 
 // lateCall is one whose effect comes after its caller has given up.
@@ -86,7 +87,23 @@ func Peer(host string) string { return "https://" + host + ":2380" }
 
 // Logf notes an event in the trace.
 func (c *Cluster) Logf(format string, args ...any) {
-	c.Trace = append(c.Trace, c.Now.Format("15:04:05 ")+fmt.Sprintf(format, args...))
+	c.trace = append(c.trace, event{c.Now, format, args})
+}
+
+// event is one line of the trace, made into text when somebody reads it.
+type event struct {
+	at     time.Time
+	format string
+	args   []any
+}
+
+// Trace is the newest lines of what happened.
+func (c *Cluster) Trace(most int) string {
+	var b strings.Builder
+	for _, e := range c.trace[max(0, len(c.trace)-most):] {
+		b.WriteString(e.at.Format("15:04:05 ") + fmt.Sprintf(e.format, e.args...) + "\n")
+	}
+	return b.String()
 }
 
 // Host finds a host by name.
@@ -208,11 +225,7 @@ func (c *Cluster) follow(m *Member, d time.Duration) {
 	if !c.Serves() || !c.alive(m) || h.Stuck {
 		return
 	}
-	if behind := c.Index - m.Index; m.Learner && m.Index < c.Index {
-		m.Index += min(behind, uint64(d.Seconds()*float64(h.Rate)))
-	} else {
-		m.Index = c.Index
-	}
+	m.Index += min(c.Index-m.Index, uint64(d.Seconds()*float64(h.Rate)))
 	if !m.Published && m.Index > 0 {
 		m.Published, h.portAt = true, c.Now.Add(h.Late)
 	}

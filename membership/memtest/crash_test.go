@@ -8,36 +8,74 @@ import (
 	"suffrage/membership"
 )
 
-// run is a swap in which nothing goes wrong but the controller's end at the
-// given points, counted over the whole run. With turn, the outgoing host is
-// pinned as soon as the operation has that step, so that it turns back. It
-// gives the number of points passed.
-func run(t *testing.T, turn string, crashes ...int) int {
+// fault is one thing that goes wrong: at a named point of the operator, or with
+// a call, counted over the whole run.
+type fault struct {
+	what string // crash, freeze, fails, unanswered, late
+	at   int
+}
+
+func (f fault) String() string { return fmt.Sprintf("%s at %d", f.what, f.at) }
+
+// swap is a run in which nothing else goes wrong. With turn, the outgoing host
+// is pinned as soon as the operation has that step, so that it turns back. It
+// gives the number of points and of calls that were passed.
+func swap(t *testing.T, turn string, faults ...fault) (points, calls int) {
 	t.Helper()
 	s := newSim(1, 3, 2)
 	s.Leader = "m-h3" // the one that goes, so that leadership has to move
+	failed := func(format string, args ...any) {
+		t.Helper()
+		t.Fatalf("turned at %q, %v: %s\n%s", turn, faults, fmt.Sprintf(format, args...), s.Trace(80))
+	}
 	defer func() {
 		if r := recover(); r != nil {
-			t.Fatalf("turned at %q, crashes at points %v: %v\n%s", turn, crashes, r, s.trace(80))
+			v, ok := r.(Violation)
+			if !ok {
+				panic(r)
+			}
+			failed("%s", string(v))
 		}
 	}()
-	s.point = func(_ *Controller, name string) {
-		for _, n := range crashes {
-			if s.points == n {
-				s.Logf("crash at point %d, %s", n, name)
+	s.point = func(p *Controller, name string) {
+		for _, f := range faults {
+			switch {
+			case s.points != f.at || s.nested:
+			case f.what == "crash":
+				s.Logf("crash at point %d, %s", f.at, name)
 				panic(crash{})
+			case f.what == "freeze": // until another has taken the Lease and gone on
+				s.Logf("frozen at point %d, %s", f.at, name)
+				s.nested = true
+				for range 12 {
+					s.pass()
+				}
+				s.nested = false
 			}
 		}
 	}
-	out := s.Host("h3")
+	fates := map[string]fate{"fails": fateFails, "unanswered": fateUnanswered, "late": fateLate}
+	for _, p := range s.Controllers {
+		p.delay = func() time.Duration { return 18 * time.Second }
+		p.fate = func(late bool) fate {
+			calls++
+			for _, f := range faults {
+				if w, is := fates[f.what]; is && calls == f.at && (late || w != fateLate) {
+					return w
+				}
+			}
+			return fateDone
+		}
+	}
 	turned := false
 	for range 300 {
 		s.pass()
-		if op := s.Lease.Open; turn != "" && op != nil && len(op.Steps) > 0 && !turned {
+		if op := s.Lease.Open; turn != "" && op != nil && !turned {
 			for _, r := range op.Steps {
 				if r.Name == turn {
 					turned = true
-					out.Mark.Pinned = &membership.Say{Value: true, By: "owner", At: s.Now}
+					s.Logf("h3 is pinned")
+					s.Host("h3").Mark.Pinned = &membership.Say{Value: true, By: "owner", At: s.Now}
 				}
 			}
 		}
@@ -48,44 +86,73 @@ func run(t *testing.T, turn string, crashes ...int) int {
 	for range 8 { // what was called for may come until here
 		s.pass()
 	}
-	want := map[string]int{"completed": 1}
+	want := "map[completed:1]"
 	if turned && !s.Removed["m-h3"] {
-		want = map[string]int{"undone": 1}
+		want = "map[undone:1]"
 	}
-	if got := s.outcomes(); fmt.Sprint(got) != fmt.Sprint(want) {
-		t.Fatalf("turned at %q, crashes at points %v: operations ended %v, want %v\n%s", turn, crashes, got, want, s.trace(80))
+	if got := fmt.Sprint(s.outcomes()); got != want {
+		failed("operations ended %v, want %v", got, want)
 	}
 	if why := s.unhealthy(); why != "" {
-		t.Fatalf("turned at %q, crashes at points %v: %s\n%s", turn, crashes, why, s.trace(80))
+		failed("%s", why)
 	}
-	return s.points
+	return s.points, calls
 }
 
-// turns are the steps of an operation's record at which it is made to turn back.
+// turns are the steps of an operation's record at which it is made to turn
+// back; at the last two it can no longer.
 var turns = []string{"", "snapshot", "join", "promote", "soak", "step-down", "remove", "clean-up", "record"}
 
 // TestEveryCrash ends the controller at every named point of a swap, and of the
-// way back from each of its steps: once at each, and (make sim, or without
-// turning) at each pair of them.
+// way back from each of its steps: at each one, and at each pair of them. After
+// a crash there are more points than without; every one that the run comes by
+// is a second. The pairs of the ways back are left to make sim.
 func TestEveryCrash(t *testing.T) {
 	for _, turn := range turns {
 		t.Run("turn="+turn, func(t *testing.T) {
 			began, runs := time.Now(), 1
-			n := run(t, turn)
+			n, _ := swap(t, turn)
 			for i := 1; i <= n; i++ {
-				// After a crash there are more points than without: every one that the
-				// run comes by is a second.
-				m := run(t, turn, i)
+				m, _ := swap(t, turn, fault{"crash", i})
 				runs++
-				if turn != "" && !everything() {
+				if raced || turn != "" && !everything() {
 					continue
 				}
 				for j := i + 1; j <= m; j++ {
-					run(t, turn, i, j)
+					swap(t, turn, fault{"crash", i}, fault{"crash", j})
 					runs++
 				}
 			}
 			t.Logf("%d points, %d runs, %s", n, runs, time.Since(began).Round(time.Millisecond))
 		})
+	}
+}
+
+// TestEveryFault does the same with a controller that is frozen past its Lease
+// and thawed, and with a call that fails, has no answer, or is done late.
+func TestEveryFault(t *testing.T) {
+	if raced {
+		t.Skip("one goroutine: the race detector finds nothing here; make test runs it without")
+	}
+	for _, turn := range turns {
+		points, calls := swap(t, turn)
+		for i := 1; i <= points; i++ {
+			swap(t, turn, fault{"freeze", i})
+			if everything() {
+				for j := i + 1; j <= points; j++ {
+					swap(t, turn, fault{"freeze", i}, fault{"crash", j})
+				}
+			}
+		}
+		for _, what := range []string{"fails", "unanswered", "late"} {
+			for i := 1; i <= calls; i++ {
+				swap(t, turn, fault{what, i})
+				if everything() {
+					for j := 1; j <= points; j++ {
+						swap(t, turn, fault{what, i}, fault{"crash", j})
+					}
+				}
+			}
+		}
 	}
 }

@@ -1,7 +1,6 @@
 package memtest
 
 import (
-	"fmt"
 	"maps"
 	"os"
 	"runtime"
@@ -18,6 +17,9 @@ import (
 func wanted() int {
 	if n, err := strconv.Atoi(os.Getenv("SUFFRAGE_SEEDS")); err == nil {
 		return n
+	}
+	if raced {
+		return 60
 	}
 	return 300
 }
@@ -65,7 +67,7 @@ func (s *Sim) refusedByOwner() bool {
 func TestSimulation(t *testing.T) {
 	if one, err := strconv.ParseInt(os.Getenv("SUFFRAGE_SEED"), 10, 64); err == nil {
 		s, failure := simulate(one)
-		t.Logf("%s", s.trace(1<<20))
+		t.Logf("%s", s.Trace(1<<20))
 		if failure != "" {
 			t.Fatalf("seed %d: %s", one, failure)
 		}
@@ -96,7 +98,7 @@ func TestSimulation(t *testing.T) {
 				}
 				if failure != "" {
 					if failed++; failed <= 5 {
-						t.Errorf("seed %d: %s\n%s\nagain: SUFFRAGE_SEED=%d go test -v -run TestSimulation ./membership/memtest", seed, failure, s.trace(60), seed)
+						t.Errorf("seed %d: %s\n%s\nagain: SUFFRAGE_SEED=%d go test -v -run TestSimulation ./membership/memtest", seed, failure, s.Trace(60), seed)
 					}
 				}
 				mu.Unlock()
@@ -112,5 +114,4 @@ func TestSimulation(t *testing.T) {
 	if ended["completed"] == 0 || ended["undone"] == 0 {
 		t.Error("nothing completed or nothing undone: little was tested")
 	}
-	_ = fmt.Sprint
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math/rand"
 	"slices"
-	"strings"
 	"time"
 
 	"suffrage/fitness"
@@ -44,15 +43,10 @@ func newSim(seed int64, voters, standbys int) *Sim {
 	}
 	bad := s.Host(fmt.Sprintf("h%d", voters))
 	bad.Bad, bad.BadSince = true, s.Now.Add(-time.Hour)
-	s.moreSteps()
-	return s
-}
-
-// moreSteps lets a newcomer take a few rounds to catch up.
-func (s *Sim) moreSteps() {
 	for _, h := range s.Hosts {
-		h.Rate = 60_000
+		h.Rate = 60_000 // a newcomer takes a few rounds to catch up
 	}
+	return s
 }
 
 // pass lets one round of time pass for everybody.
@@ -82,7 +76,7 @@ func (s *Sim) newest() (membership.Decision, bool) {
 	return membership.Decision{}, false
 }
 
-// settled says what is not yet as it should be at the end, or nothing.
+// unsettled says what is not yet as it should be at the end, or nothing.
 func (s *Sim) unsettled() string {
 	d, led := s.newest()
 	switch {
@@ -125,12 +119,6 @@ func (s *Sim) unhealthy() string {
 	return ""
 }
 
-// trace is the newest lines of what happened.
-func (s *Sim) trace(most int) string {
-	t := s.Trace
-	return strings.Join(t[max(0, len(t)-most):], "\n")
-}
-
 // outcomes counts how operations ended.
 func (s *Sim) outcomes() map[string]int {
 	out := map[string]int{}
@@ -142,12 +130,18 @@ func (s *Sim) outcomes() map[string]int {
 
 func (s *Sim) pick(names ...string) string { return names[s.rng.Intn(len(names))] }
 
-func (s *Sim) anyHost() *Host { return s.Hosts[s.rng.Intn(len(s.Hosts))] }
+// anyHost is any, and often one of the two that the open operation is about.
+func (s *Sim) anyHost() *Host {
+	if op := s.Lease.Open; op != nil && s.one(2) {
+		return s.Host(s.pick(op.In, op.Out))
+	}
+	return s.Hosts[s.rng.Intn(len(s.Hosts))]
+}
 
 // one is true once in so many.
 func (s *Sim) one(of int) bool { return s.rng.Intn(of) == 0 }
 
-// without the hosts given.
+// votesOn reports whether a voter is on the host.
 func (s *Sim) votesOn(h *Host) bool {
 	return slices.ContainsFunc(s.Members, func(m *Member) bool { return m.Host == h.Name && !m.Learner })
 }
