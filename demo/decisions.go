@@ -140,6 +140,8 @@ func line(d membership.Decision) string {
 		return "steady: nothing needs doing"
 	case membership.Planned:
 		return fmt.Sprintf("would %s, because %s", d.Plan, d.Plan.Why)
+	case membership.StepNext:
+		return d.Step.Step + ": " + d.Step.String()
 	case membership.Refused:
 		return strings.Join(reasons(d.Refusals), "; ")
 	}

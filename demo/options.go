@@ -9,7 +9,10 @@ import (
 	"slices"
 	"time"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
+
 	"suffrage/fitness"
+	"suffrage/membership"
 )
 
 // Until says when the demo ends by itself.
@@ -23,6 +26,8 @@ const (
 	UntilDecision Until = "decision"
 	// UntilSteady: when "nothing needs doing" has held for a window.
 	UntilSteady Until = "steady"
+	// UntilSwap: when an operation has ended. Only with Active.
+	UntilSwap Until = "swap"
 )
 
 // Options say what the demo does. Whatever depends on the other packages'
@@ -42,6 +47,11 @@ type Options struct {
 	// Period is between two samples, 10ms to 3s.
 	Period time.Duration
 	Until  Until
+	// Active: the controllers act, and a client writes all the time. Ended gives
+	// the operation that ended, nil while none has; Client is the one that writes.
+	Active bool
+	Ended  func(context.Context, *Fleet) (*membership.Operation, error)
+	Client func(*Fleet) (*clientv3.Client, error)
 	// For bounds the whole run; 0 is no bound.
 	For time.Duration
 	// Configure gives the content of a host's configuration file.
@@ -69,8 +79,11 @@ func (o Options) Validate() error {
 	if o.Period < minPeriod || o.Period > maxPeriod {
 		errs = append(errs, fmt.Errorf("demo: period %v: allowed: %v to %v", o.Period, minPeriod, maxPeriod))
 	}
-	if !slices.Contains([]Until{UntilStopped, UntilDecision, UntilSteady}, o.Until) {
-		errs = append(errs, fmt.Errorf("demo: until %q: allowed: %s or %s", o.Until, UntilDecision, UntilSteady))
+	switch {
+	case !slices.Contains([]Until{UntilStopped, UntilDecision, UntilSteady, UntilSwap}, o.Until):
+		errs = append(errs, fmt.Errorf("demo: until %q: allowed: %s, %s or %s", o.Until, UntilDecision, UntilSteady, UntilSwap))
+	case o.Until == UntilSwap && !o.Active:
+		errs = append(errs, fmt.Errorf("demo: until %s: nothing is swapped in dry-run: use --mode active", UntilSwap))
 	}
 	known := &Fleet{Hosts: hosts(0, "")}
 	for what, slow := range map[string]map[string]time.Duration{"slow": o.Slow, "slow-disk": o.SlowDisk} {

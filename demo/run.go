@@ -14,10 +14,19 @@ import (
 	"suffrage/membership"
 )
 
-// Run runs the demo until what it waits for has come, or until ctx ends. It
-// returns the decision that it ended with. No process is left afterwards.
-func Run(ctx context.Context, o Options) (membership.Decision, error) {
-	var none membership.Decision
+// Result is what a run ended with.
+type Result struct {
+	Decision membership.Decision
+	// Operation is the one that ended, nil where none did; Writes is what a
+	// client saw that wrote all the time until then.
+	Operation *membership.Operation
+	Writes    Writes
+}
+
+// Run runs the demo until what it waits for has come, or until ctx ends. No
+// process is left afterwards.
+func Run(ctx context.Context, o Options) (Result, error) {
+	var none Result
 	if err := o.Validate(); err != nil {
 		return none, err
 	}
@@ -50,8 +59,8 @@ func Run(ctx context.Context, o Options) (membership.Decision, error) {
 	return d, err
 }
 
-func (o Options) run(ctx context.Context, tell *narrator) (membership.Decision, error) {
-	var none membership.Decision
+func (o Options) run(ctx context.Context, tell *narrator) (Result, error) {
+	var none Result
 	fleet, err := NewFleet(o.Dir)
 	if err != nil {
 		return none, err

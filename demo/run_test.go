@@ -121,7 +121,8 @@ func TestRunEndsWithThePlan(t *testing.T) {
 	// host to make slow there is nothing to wait for.
 	o.Until, o.Dir = UntilDecision, filepath.Join(t.TempDir(), "again")
 	o.Slow = nil
-	d, err := Run(t.Context(), o)
+	r, err := Run(t.Context(), o)
+	d := r.Decision
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -47,12 +47,15 @@ type story struct {
 	serving   errgroup.Group // the disks
 	restarted int
 	decision  membership.Decision
-	trouble   error // why there is no newer decision
+	ended     *membership.Operation
+	writes    Writes
+	writing   func() Writes // stops the writer
+	trouble   error         // why there is no newer decision
 	told      map[string]fitness.Status
 }
 
 // play starts everything and follows the decisions to the end.
-func (s *story) play(ctx context.Context) (membership.Decision, error) {
+func (s *story) play(ctx context.Context) (Result, error) {
 	f := s.fleet
 	s.tell.say("five hosts on %s to %s; files and logs in %s", f.Hosts[0].Mesh, f.Hosts[hostCount-1].Mesh, f.Dir)
 	for _, n := range s.o.Notes {
@@ -62,10 +65,14 @@ func (s *story) play(ctx context.Context) (membership.Decision, error) {
 		s.slowDown()
 	}
 	if err := s.start(ctx); err != nil {
-		return s.decision, err
+		return s.result(), err
 	}
-	return s.follow(ctx)
+	err := s.follow(ctx)
+	s.stopWriting()
+	return s.result(), err
 }
+
+func (s *story) result() Result { return Result{s.decision, s.ended, s.writes} }
 
 // start starts agents and members, marks the hosts, then starts the controllers.
 func (s *story) start(ctx context.Context) error {
@@ -179,7 +186,7 @@ func (s *story) mark(ctx context.Context) error {
 }
 
 // follow tells each change of the decision until the one that ends the demo.
-func (s *story) follow(ctx context.Context) (membership.Decision, error) {
+func (s *story) follow(ctx context.Context) error {
 	ask := newDecisions(s.fleet)
 	defer ask.close()
 	tick := time.NewTicker(poll)
@@ -191,10 +198,10 @@ func (s *story) follow(ctx context.Context) (membership.Decision, error) {
 	for {
 		select {
 		case <-ctx.Done():
-			return s.decision, ctx.Err()
+			return ctx.Err()
 		case c := <-s.supervisor.Died():
 			if err := s.lost(ctx, c); err != nil {
-				return s.decision, err
+				return err
 			}
 			continue
 		case <-tick.C:
@@ -206,14 +213,22 @@ func (s *story) follow(ctx context.Context) (membership.Decision, error) {
 		}
 		lasted := h.see(d, time.Now())
 		s.show(d)
+		if err := s.watch(ctx); err != nil {
+			return err
+		}
 		switch {
+		case s.ended != nil && s.o.Until == UntilSwap:
+			return nil
 		case !slowed && (allFit(d) || time.Now().After(patience)):
 			slowed = true
 			s.fitNow(d)
+			if err := s.write(ctx); err != nil {
+				return err
+			}
 			s.slowDown()
 			h = held{} // what held before does not count
 		case s.ends(d, slowed || nothing) && lasted >= s.o.window():
-			return d, nil
+			return nil
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"suffrage/membership"
+	"suffrage/membership/control"
 	"suffrage/membership/etcd"
 )
 
@@ -18,10 +19,25 @@ type book struct {
 	timeout time.Duration    // of one call
 }
 
-func (b book) Marks(ctx context.Context) (map[string]membership.Mark, error) {
+// recent is how many ended operations a decision looks at.
+const recent = 50
+
+func (b book) Read(ctx context.Context) (e control.Entries, err error) {
 	ctx, cancel := context.WithTimeout(ctx, b.timeout)
 	defer cancel()
-	return etcd.Marks(ctx, b.kv)
+	if e.Marks, err = etcd.Marks(ctx, b.kv); err != nil {
+		return e, err
+	}
+	said, err := etcd.LoadPolicy(ctx, b.kv)
+	if err != nil {
+		return e, err
+	}
+	e.Say = said.Fill
+	if e.Removals, err = etcd.Removals(ctx, b.kv); err != nil {
+		return e, err
+	}
+	e.Operations, err = etcd.Operations(ctx, b.kv, recent)
+	return e, err
 }
 
 func (b book) Membership(ctx context.Context, v *membership.View) error {

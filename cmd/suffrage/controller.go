@@ -61,8 +61,10 @@ func (f *fleet) runController(c *cobra.Command) error {
 	log.Info("controller started", "mode", f.Controller.Mode, "metrics", listener.Addr().String())
 	group, ctx := errgroup.WithContext(c.Context())
 	group.Go(func() error { return serve(ctx, listener, controllerPages(loop, reg, f.Controller.Round.Std())) })
+	who := etcd.Candidate{Host: f.Host, Instance: rand.Text()}
+	group.Go(func() error { return f.remover(who, log).Run(ctx) })
+	loop.Acting = f.acting(log)
 	group.Go(func() error {
-		who := etcd.Candidate{Host: f.Host, Instance: rand.Text()}
 		return etcd.Lead(ctx, f.client, who, f.Controller.SessionTTL.Std(), func(ctx context.Context, l etcd.Leadership) error {
 			log.Info("leading", "instance", l.Instance)
 			loop.Gatherer = f.gatherer(&l)

@@ -9,10 +9,13 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	clientv3 "go.etcd.io/etcd/client/v3"
 	"golang.org/x/term"
 
 	"suffrage/demo"
 	"suffrage/fitness"
+	"suffrage/lease"
+	leaseetcd "suffrage/lease/etcd"
 	"suffrage/membership"
 	"suffrage/membership/etcd"
 )
@@ -31,7 +34,7 @@ const (
 func newDemoCmd() *cobra.Command {
 	o := demo.Options{}
 	var slow, slowDisk []string
-	var until string
+	var until, mode string
 	c := &cobra.Command{
 		Use:   "demo",
 		Short: "Run a fleet of five hosts on this machine and watch a voter get slow",
@@ -55,7 +58,8 @@ does the same for "nothing needs doing"; --slow then holds from the start.`,
 	f.StringArrayVar(&slow, "slow", nil, "HOST=DURATION added to the host's round trips, such as h3=150ms (repeatable)")
 	f.StringArrayVar(&slowDisk, "slow-disk", nil, "HOST=DURATION added to each fsync of the host's member and agent (repeatable)")
 	f.DurationVar(&o.Period, "period", 50*time.Millisecond, "time between two samples; a window is 100 of them")
-	f.StringVar(&until, "until", "", "end by itself at the first: decision or steady")
+	f.StringVar(&until, "until", "", "end by itself at the first: decision, steady or swap")
+	f.StringVar(&mode, "mode", "", "active or dry-run (default active; with --until decision or steady dry-run)")
 	f.DurationVar(&o.For, "for", 0, "give up after this long (default with --until: 2m and 12 windows)")
 	f.StringVar(&o.Dir, "dir", "", "directory of the fleet, missing or empty, kept (default: a temporary one, removed at the end)")
 	f.BoolVar(&o.Keep, "keep", false, "keep the temporary directory")
@@ -68,6 +72,9 @@ does the same for "nothing needs doing"; --slow then holds from the start.`,
 			return usage(err)
 		}
 		o.Until = demo.Until(until)
+		if err := demoMode(&o, mode); err != nil {
+			return usage(err)
+		}
 		demoDefaults(&o, term.IsTerminal(int(os.Stdin.Fd())))
 		if err := o.Validate(); err != nil {
 			return usage(err)
@@ -89,6 +96,21 @@ func newSlowExecCmd() *cobra.Command {
 	}
 }
 
+// demoMode reads --mode. A decision that is acted on does not hold for a window,
+// so waiting for one means dry-run where nobody says otherwise.
+func demoMode(o *demo.Options, mode string) error {
+	switch mode {
+	case membership.Active:
+		o.Active = true
+	case membership.DryRun:
+	case "":
+		o.Active = o.Until == demo.UntilStopped || o.Until == demo.UntilSwap
+	default:
+		return fmt.Errorf("--mode %q: allowed are %s and %s", mode, membership.Active, membership.DryRun)
+	}
+	return nil
+}
+
 // demoDefaults fills in what nobody said.
 func demoDefaults(o *demo.Options, terminal bool) {
 	if len(o.Slow)+len(o.SlowDisk) == 0 && o.Until == demo.UntilStopped {
@@ -96,6 +118,9 @@ func demoDefaults(o *demo.Options, terminal bool) {
 	}
 	if o.Until == demo.UntilStopped && !terminal {
 		o.Until = demo.UntilDecision
+		if o.Active {
+			o.Until = demo.UntilSwap
+		}
 	}
 	if o.Until != demo.UntilStopped && o.For == 0 {
 		o.For = 2*time.Minute + 12*fitness.WindowSize*o.Period
@@ -122,8 +147,10 @@ func runDemo(c *cobra.Command, o demo.Options) error {
 	}
 	o.Program = program
 	o.SlowExec = []string{program, "demo", "slow-exec"}
-	o.Configure = func(f *demo.Fleet, h demo.Host) (any, error) { return demoSettings(f, h, o.Period) }
+	o.Configure = func(f *demo.Fleet, h demo.Host) (any, error) { return demoSettings(f, h, o) }
 	o.Mark = markAll
+	o.Client = demoClient
+	o.Ended = demoEnded
 	o.Hints = demoHints
 	o.Notes = []string{fmt.Sprintf("five hosts share this machine's disk, so the demo allows wal_fsync %v (etcd's guidance: 10ms), backend_commit %v (25ms) and memory down to %d MiB",
 		demoWALFsync, demoBackendCommit, demoQuota>>20)}
@@ -135,23 +162,77 @@ func runDemo(c *cobra.Command, o demo.Options) error {
 		}
 		return w
 	}
-	d, err := demo.Run(c.Context(), o)
+	r, err := demo.Run(c.Context(), o)
 	if err != nil {
 		if errors.Is(err, context.Canceled) {
 			return errors.New("demo: stopped before it could end by itself")
 		}
 		return err
 	}
-	if o.Until == demo.UntilStopped {
+	switch {
+	case o.Until == demo.UntilStopped:
 		return nil
+	case o.Until == demo.UntilSwap:
+		return printSwap(c, r)
 	}
-	return printDecision(c, d)
+	return printDecision(c, r.Decision)
+}
+
+// DemoSwap is what `suffrage demo --until swap -o json` prints: the operation's
+// record, and what a client saw that wrote all the time.
+type DemoSwap struct {
+	membership.Operation
+	Writes       int   `json:"writes"`
+	FailedWrites int   `json:"failed_writes"`
+	SlowestWrite int64 `json:"slowest_write_ms"`
+}
+
+func printSwap(c *cobra.Command, r demo.Result) error {
+	if wantsJSON(c) {
+		if err := printJSON(c.OutOrStdout(), DemoSwap{*r.Operation, r.Writes.Writes, r.Writes.Failed, r.Writes.Slowest.Milliseconds()}); err != nil {
+			return err
+		}
+	}
+	if r.Operation.Outcome != membership.Completed {
+		return &exitError{code: exitFailed}
+	}
+	return nil
+}
+
+// demoClient is a client of the demo's etcd, as any program on h1 would have it.
+func demoClient(f *demo.Fleet) (*clientv3.Client, error) {
+	s, err := demoSettings(f, f.Hosts[0], demo.Options{Period: 50 * time.Millisecond})
+	if err != nil {
+		return nil, err
+	}
+	return s.Etcd.Client()
+}
+
+// demoEnded gives the newest operation that ended.
+func demoEnded(ctx context.Context, f *demo.Fleet) (*membership.Operation, error) {
+	client, err := demoClient(f)
+	if err != nil {
+		return nil, err
+	}
+	defer client.Close()
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	ops, err := etcd.Operations(ctx, client, 1)
+	if err != nil || len(ops) == 0 {
+		return nil, err
+	}
+	return &ops[0], nil
 }
 
 // demoSettings is the settings file of one host, the same as on a real one but
 // for addresses, limits and speed.
-func demoSettings(f *demo.Fleet, h demo.Host, period time.Duration) (Settings, error) {
-	s := DefaultSettings()
+func demoSettings(f *demo.Fleet, h demo.Host, o demo.Options) (Settings, error) {
+	s, period := DefaultSettings(), o.Period
+	if o.Active {
+		s.Controller.Mode = membership.Active
+	}
+	s.Controller.Soak = fitness.Duration(3 * time.Second)
+	s.Controller.Lease = lease.Config{Duration: fitness.Duration(15 * time.Second), Renew: fitness.Duration(time.Second)}
 	s.Host, s.Dir, s.Data = h.Name, h.Dir, h.Path(demo.DataDir)
 
 	s.Agent.Listen = fmt.Sprintf("%s:%d", h.Real, demo.AgentPort)
@@ -188,7 +269,7 @@ func demoSettings(f *demo.Fleet, h demo.Host, period time.Duration) (Settings, e
 // markAll makes every host eligible, as an owner would with
 // `suffrage host eligible`.
 func markAll(ctx context.Context, f *demo.Fleet) error {
-	s, err := demoSettings(f, f.Hosts[0], 50*time.Millisecond)
+	s, err := demoSettings(f, f.Hosts[0], demo.Options{Period: 50 * time.Millisecond})
 	if err != nil {
 		return err
 	}
@@ -207,6 +288,10 @@ func markAll(ctx context.Context, f *demo.Fleet) error {
 		if err != nil {
 			return err
 		}
+	}
+	// The Lease of a new cluster is free from the start.
+	if err := lease.Create(ctx, leaseetcd.New(client), s.Controller.Lease.Duration); err != nil && !errors.Is(err, lease.ErrConflict) {
+		return err
 	}
 	return nil
 }

@@ -134,6 +134,13 @@ func (f *fleet) look(ctx context.Context) (look, error) {
 	if err != nil {
 		return look{}, err
 	}
+	if in.View.Error == "" {
+		open, _, err := etcd.OpenOperation(ctx, f.client)
+		if err != nil {
+			return look{}, f.unreachable(err)
+		}
+		in.Open = open
+	}
 	l := look{in: in, d: membership.Decide(in)}
 	if in.View.Error != "" {
 		l.leaderNote = "not known without etcd"

@@ -158,7 +158,7 @@ func (n playedEtcd) Observe(context.Context) (v membership.View) {
 
 type noBook struct{}
 
-func (noBook) Marks(context.Context) (map[string]membership.Mark, error) { return nil, nil }
-func (noBook) Membership(_ context.Context, _ *membership.View) error    { return nil }
-func (noBook) Previous(context.Context) (*membership.Previous, error)    { return nil, nil }
-func (noBook) Remember(_ context.Context, _ membership.Previous) error   { return nil }
+func (noBook) Read(context.Context) (control.Entries, error)           { return control.Entries{}, nil }
+func (noBook) Membership(_ context.Context, _ *membership.View) error  { return nil }
+func (noBook) Previous(context.Context) (*membership.Previous, error)  { return nil, nil }
+func (noBook) Remember(_ context.Context, _ membership.Previous) error { return nil }

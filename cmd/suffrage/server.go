@@ -29,7 +29,7 @@ func (s Settings) server() (agent.Server, error) {
 		peer = m.ListenPeer
 	}
 	return host.New(host.Options{
-		Host: s.Host, Data: s.Data, Datastore: m.DataDir, Snapshots: s.snapshotDir(), Peer: peer,
+		Host: s.Host, Data: s.Data, Datastore: m.DataDir, Snapshots: s.Snapshots.Dir, Peer: peer,
 		Unit: host.Socket(s.Agent.Unit), Save: s.saveOwn,
 	})
 }
@@ -45,13 +45,12 @@ func (s Settings) saveOwn(ctx context.Context) (fitness.SnapshotFacts, error) {
 	if err != nil {
 		return none, err
 	}
-	f := fleet{Settings: s, roster: roster}
-	ob := etcd.NewObserver(s.Etcd, etcd.Options{HostOf: f.hostOf, ReadOnly: true}).Observe(ctx)
+	ob := etcd.NewObserver(s.Etcd, etcd.Options{HostOf: hostOf(roster), ReadOnly: true}).Observe(ctx)
 	src, err := snapshots.SourceOf(ob, s.Etcd, s.Host)
 	if err != nil {
 		return none, err
 	}
-	got, err := snapshots.Save(ctx, src, s.snapshotDir(), nil)
+	got, err := snapshots.Save(ctx, src, s.Snapshots.Dir, nil)
 	if err != nil {
 		return none, err
 	}

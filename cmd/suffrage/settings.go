@@ -15,6 +15,7 @@ import (
 	"suffrage/config"
 	"suffrage/fitness"
 	"suffrage/identity"
+	"suffrage/lease"
 	"suffrage/member"
 	"suffrage/membership"
 	"suffrage/membership/etcd"
@@ -41,7 +42,8 @@ type Settings struct {
 
 // ControllerSettings are the controller's and the owner's policy.
 type ControllerSettings struct {
-	// Mode is dry-run: it reports and changes nothing. There is no other yet.
+	// Mode is dry-run (it reports and changes nothing) or active (it acts), until
+	// the owner says otherwise: suffrage mode.
 	Mode string `yaml:"mode"`
 	// Metrics is where /metrics, /livez, /readyz and /decision are served.
 	Metrics string `yaml:"metrics"`
@@ -62,6 +64,11 @@ type ControllerSettings struct {
 	// StallTime is how long a learner may make no progress (K3s: 5 minutes). The
 	// cooldown after any membership change is this plus one window.
 	StallTime fitness.Duration `yaml:"stall_time"`
+	// Soak is how long all voters, the newcomer among them, have to be well
+	// before the old one goes.
+	Soak fitness.Duration `yaml:"soak"`
+	// Lease is the timing of the shared Lease.
+	Lease lease.Config `yaml:"lease"`
 	// Records is where the inputs of changed decisions are kept, at most 200
 	// files and 256 MiB. Default: decisions under data.
 	Records string         `yaml:"records"`
@@ -85,6 +92,8 @@ func DefaultSettings() Settings {
 			Target:      3,
 			Maximum:     5,
 			StallTime:   fitness.Duration(5 * time.Minute),
+			Soak:        fitness.Duration(30 * time.Second),
+			Lease:       lease.DefaultConfig(),
 			Limits:      fitness.DefaultLimits(),
 		},
 		Snapshots: snapshots.DefaultConfig(),
@@ -114,8 +123,8 @@ func (c ControllerSettings) validate(period, election fitness.Duration) error {
 	bad := func(key, found, allowed string) {
 		errs = append(errs, config.Problem{Key: key, Found: found, Allowed: allowed})
 	}
-	if c.Mode != "dry-run" {
-		bad("mode", strconv.Quote(c.Mode), "dry-run: this version only reports, it cannot act")
+	if c.Mode != membership.DryRun && c.Mode != membership.Active {
+		bad("mode", strconv.Quote(c.Mode), "dry-run or active")
 	}
 	if c.Target < 3 || c.Target > 9 || c.Target%2 == 0 {
 		bad("target", strconv.Itoa(c.Target), "3, 5, 7 or 9: an even number of voters tolerates no more failures than one fewer")
@@ -138,6 +147,8 @@ func (c ControllerSettings) validate(period, election fitness.Duration) error {
 	if c.StallTime <= 0 {
 		bad("stall_time", c.StallTime.String(), "more than 0; K3s uses 5m")
 	}
+	c.Lease.ElectionTimeout = election
+	errs = append(errs, config.Under("lease", c.Lease.Validate()))
 	l := c.Limits
 	for _, d := range []struct {
 		key string
@@ -159,7 +170,7 @@ func (c ControllerSettings) validate(period, election fitness.Duration) error {
 // policy is what of the settings Decide looks at.
 func (s Settings) policy() membership.Policy {
 	c := s.Controller
-	return membership.Policy{Mode: c.Mode, Target: c.Target, Maximum: c.Maximum, Period: s.Agent.Period, StallTime: c.StallTime, Limits: c.Limits}
+	return membership.Policy{Mode: c.Mode, Target: c.Target, Maximum: c.Maximum, Period: s.Agent.Period, StallTime: c.StallTime, Soak: c.Soak, Limits: c.Limits}
 }
 
 // Files under dir, the same on every host.

@@ -1,45 +1,32 @@
 package control
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
 	"suffrage/membership"
 )
 
-// Held is the Lease while it is held.
-type Held interface {
-	Term() uint64
-	// Check is asked right before each change; any error means: change nothing.
-	// The context of lead ends before anybody else could take the Lease.
-	Check(ctx context.Context) error
-	// Journal is the open operation as an earlier holder left it, empty for none.
-	Journal() []byte
-	Write(ctx context.Context, journal []byte) error
-}
-
-// Acting is what a loop needs to act; without it, it reports.
+// Acting is what a loop needs to act; a loop without it reports.
 type Acting struct {
-	// Take waits for the Lease and calls lead while it is held.
-	Take func(ctx context.Context, purpose string, lead func(context.Context, Held) error) error
-	// Peek reads the journal without taking the Lease.
-	Peek     func(ctx context.Context) ([]byte, error)
-	Members  Members
-	Hosts    Hosts
-	Removals Removals
-	History  History
-	Peer     func(host string) string
-	// Host is the one that this controller runs on. It is never demoted from here:
-	// leadership is handed over first.
+	// Take waits for the Lease and calls lead while it is held, with an Operator
+	// whose journal is in the Lease's record, and a way to read that journal. The
+	// context of lead ends before anybody else could take the Lease.
+	Take func(ctx context.Context, purpose string, lead Lead) error
+	// Peek reads the open operation without taking the Lease, nil for none.
+	Peek func(ctx context.Context) (*membership.Operation, error)
+	// Host is the one that this controller runs on. It is never demoted from
+	// here: leadership is handed over first.
 	Host string
-	// Pace is the time between two rounds while an operation is open.
+	// Pace is the time between two rounds while the Lease is held.
 	Pace time.Duration
 }
+
+// Lead is what is done while the Lease is held. open is the operation that the
+// journal has, nil for none.
+type Lead func(ctx context.Context, o *Operator, open func() (*membership.Operation, error)) error
 
 // ErrHandOver ends a leader whose own host is to lose its vote: another leads on.
 var ErrHandOver = errors.New("control: this controller's own host is to lose its vote; another controller has to lead")
@@ -63,12 +50,11 @@ func (l *Loop) wanted(in membership.Inputs, d membership.Decision) string {
 	return ""
 }
 
-// act holds the Lease for as long as there is something to do: an operation
-// that a plan begins here, or one that somebody left.
+// act holds the Lease for as long as there is something to do.
 func (l *Loop) act(ctx context.Context, purpose string) error {
-	err := l.Acting.Take(ctx, purpose, func(ctx context.Context, held Held) error {
+	err := l.Acting.Take(ctx, purpose, func(ctx context.Context, o *Operator, open func() (*membership.Operation, error)) error {
 		for {
-			if err := l.step(ctx, held); err != nil {
+			if err := l.step(ctx, o, open); err != nil {
 				return err
 			}
 			select {
@@ -86,12 +72,12 @@ func (l *Loop) act(ctx context.Context, purpose string) error {
 
 // step is one round under the Lease. Guards are asked again on what is seen
 // now: the plan that led here may be void.
-func (l *Loop) step(ctx context.Context, held Held) error {
+func (l *Loop) step(ctx context.Context, o *Operator, journal func() (*membership.Operation, error)) error {
 	// What the journal says counts only while the Lease is held.
-	if err := held.Check(ctx); err != nil {
+	if _, err := o.Journal.Check(ctx); err != nil {
 		return err
 	}
-	open, err := readJournal(held.Journal())
+	open, err := journal()
 	if err != nil {
 		return err
 	}
@@ -105,8 +91,6 @@ func (l *Loop) step(ctx context.Context, held Held) error {
 	case open == nil && d.Plan != nil && d.Plan.Out == l.Acting.Host:
 		return ErrHandOver
 	}
-	o := Operator{Journal: journal{held}, Members: l.Acting.Members, Hosts: l.Acting.Hosts, Removals: l.Acting.Removals,
-		History: l.Acting.History, By: "controller", Peer: l.Acting.Peer}
 	if err := o.Act(ctx, in, d); err != nil {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -115,38 +99,4 @@ func (l *Loop) step(ctx context.Context, held Held) error {
 		l.Log.Warn("act not done", "err", err)
 	}
 	return nil
-}
-
-// journal keeps the open operation in the Lease's record.
-type journal struct{ Held }
-
-func (j journal) Check(ctx context.Context) (context.Context, error) { return ctx, j.Held.Check(ctx) }
-
-func (j journal) Save(ctx context.Context, op *membership.Operation) error {
-	var b []byte
-	if op != nil {
-		var err error
-		if b, err = json.Marshal(op); err != nil {
-			return fmt.Errorf("control: write journal: %w", err)
-		}
-	}
-	if bytes.Equal(b, j.Journal()) {
-		return nil
-	}
-	return j.Write(ctx, b)
-}
-
-// readJournal gives nil for an empty journal. One that cannot be read stops
-// everything: it may be of a version that knows what this one does not.
-func readJournal(b []byte) (*membership.Operation, error) {
-	if len(b) == 0 {
-		return nil, nil
-	}
-	var op membership.Operation
-	d := json.NewDecoder(bytes.NewReader(b))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&op); err != nil {
-		return nil, fmt.Errorf("control: the open operation in the Lease's record cannot be read: %w; run the version that began it", err)
-	}
-	return &op, nil
 }

@@ -1,7 +1,6 @@
 package control
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -27,9 +26,9 @@ type Cluster interface {
 // Entries are what the owner said, and what operations left.
 type Entries struct {
 	Marks map[string]membership.Mark // by host
-	// Mode is empty where the owner said nothing: then the settings decide.
-	Mode   string
-	Paused *membership.Say
+	// Say writes what the owner said while it runs over what the settings say,
+	// nil where that is nothing.
+	Say func(*membership.Policy)
 	// Removals are asked for now; Operations ended in the last days.
 	Removals   []membership.Removal
 	Operations []membership.Operation
@@ -135,7 +134,9 @@ func (g *Gatherer) Gather(ctx context.Context) (membership.Inputs, error) {
 	view.Removals = entries.Removals
 	in := membership.Inputs{Version: membership.InputsVersion, Now: now.UTC(), Policy: g.policy(view), View: view,
 		Operations: entries.Operations, Previous: g.previous}
-	in.Policy.Mode, in.Policy.Paused = cmp.Or(entries.Mode, in.Policy.Mode), entries.Paused
+	if entries.Say != nil {
+		entries.Say(&in.Policy)
+	}
 	in.Readings = g.readings(in, hosts)
 	return in, nil
 }

@@ -79,11 +79,11 @@ func (l *Loop) peek(ctx context.Context) (*membership.Operation, error) {
 	if l.Acting == nil {
 		return nil, nil
 	}
-	b, err := l.Acting.Peek(ctx)
-	if err != nil {
-		return nil, nil // the View says what is wrong with etcd
+	open, err := l.Acting.Peek(ctx)
+	if err != nil && ctx.Err() == nil {
+		l.Log.Warn("the open operation cannot be read", "err", err)
 	}
-	return readJournal(b)
+	return open, nil
 }
 
 // look is one round up to its decision, and its report.

@@ -148,7 +148,10 @@ func NewRequester(kv clientv3.KV, term lease.Term, peer func(host string) string
 // Request asks for the removal of a host's member, whose name is the host's. The
 // same asked twice is asked once. One of the same operation that was refused, or
 // is of an earlier Term, is asked anew; one of another operation is left alone.
-func (q *Requester) Request(ctx context.Context, r membership.Removal) error {
+func (q *Requester) Request(ctx context.Context, term uint64, r membership.Removal) error {
+	if lease.Term(term) != q.term {
+		return fmt.Errorf("etcd: request removal of %s: %w: asked with term %d, held with %d", r.Host, lease.ErrLost, term, q.term)
+	}
 	a := Annotation{Member: r.Member, Name: r.Host, Peer: q.peer(r.Host), Operation: r.Operation, Term: q.term, At: r.At.UTC()}
 	if _, err := readAnnotation([]byte(a.write())); err != nil || strings.Contains(r.Host, "/") {
 		return fmt.Errorf("etcd: request removal of %q: incomplete: %+v: %w", r.Host, a, err)

@@ -39,9 +39,9 @@ var _ control.History = (*History)(nil)
 func NewHistory(kv clientv3.KV, right Right) *History { return &History{kv, right} }
 
 // Record keeps one operation, and lets go of the oldest beyond MaxOperations in
-// the same transaction. The first record of an ID stays: recording it again, by
-// whoever resumes, changes nothing.
-func (h *History) Record(ctx context.Context, op membership.Operation) error {
+// the same transaction. Recording it again replaces it: whoever resumes records
+// the same, and figures come later. The term is what the right stands for.
+func (h *History) Record(ctx context.Context, _ uint64, op membership.Operation) error {
 	if op.Open() || !validID(op.ID) {
 		return fmt.Errorf("etcd: record operation %q: it has to have ended, and an ID of letters, digits and dashes", op.ID)
 	}
@@ -54,10 +54,13 @@ func (h *History) Record(ctx context.Context, op membership.Operation) error {
 	}
 	key := operationsPrefix + op.ID
 	err = rightly(ctx, h.kv, h.right, key, func(old []byte) ([]clientv3.Op, error) {
-		if old != nil {
+		if string(old) == string(value) {
 			return nil, nil
 		}
 		ops := []clientv3.Op{clientv3.OpPut(key, string(value))}
+		if old != nil {
+			return ops, nil
+		}
 		kept, err := h.kv.Get(ctx, operationsPrefix, clientv3.WithPrefix(), clientv3.WithKeysOnly(), clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortAscend))
 		if err != nil {
 			return nil, err

@@ -74,7 +74,7 @@ func TestRemover(t *testing.T) {
 		t.Errorf("nobody acts yet (S032): %v", err)
 	}
 	// Armed and taken back before anybody acted: it must never fire (S027).
-	if err := q.Request(r.ctx, ask); err != nil {
+	if err := q.Request(r.ctx, uint64(q.term), ask); err != nil {
 		t.Fatal(err)
 	}
 	stale, err := annotations(r.ctx, kv)
@@ -160,7 +160,7 @@ func TestRemover(t *testing.T) {
 	if all, err := Removals(r.ctx, kv); err != nil || len(all) != 1 || !strings.Contains(all[0].Refused, "cannot be read") || all[0].Operation != "" {
 		t.Errorf("%+v, %v", all, err)
 	}
-	if err := q.Request(r.ctx, ask); err == nil {
+	if err := q.Request(r.ctx, uint64(q.term), ask); err == nil {
 		t.Error("it was overwritten")
 	}
 	if err := WithdrawStale(r.ctx, kv, out.Name, ""); err != nil {
@@ -173,12 +173,12 @@ func TestRemover(t *testing.T) {
 	for _, x := range removers {
 		x.Changer.Point = func(at string) {
 			if at == "before remove" {
-				midway = append(midway, q.Withdraw(r.ctx, out.Name, "op-1"), q.Request(r.ctx, ask))
+				midway = append(midway, q.Withdraw(r.ctx, out.Name, "op-1"), q.Request(r.ctx, uint64(q.term), ask))
 			}
 		}
 	}
 	ask.At = time.Now()
-	if err := q.Request(r.ctx, ask); err != nil {
+	if err := q.Request(r.ctx, uint64(q.term), ask); err != nil {
 		t.Fatal(err)
 	}
 	r.until("the member is gone", func(ob Observation) bool { _, listed := find(ob.Members, out.ID); return !listed })
@@ -192,14 +192,14 @@ func TestRemover(t *testing.T) {
 
 	// Three are left: no further.
 	next := r.follower()
-	if err := q.Request(r.ctx, membership.Removal{Host: next.Name, Member: next.ID, Operation: "op-2", At: time.Now()}); err != nil {
+	if err := q.Request(r.ctx, uint64(q.term), membership.Removal{Host: next.Name, Member: next.ID, Operation: "op-2", At: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
 	if got := r.refusal(kv, next.Name); !strings.Contains(got, "fewer than 3") {
 		t.Errorf("refused with %q", got)
 	}
 	// A refusal is for ever; asked again it is looked at again.
-	if err := q.Request(r.ctx, membership.Removal{Host: next.Name, Member: next.ID, Operation: "op-2", At: time.Now()}); err != nil {
+	if err := q.Request(r.ctx, uint64(q.term), membership.Removal{Host: next.Name, Member: next.ID, Operation: "op-2", At: time.Now()}); err != nil {
 		t.Error(err)
 	}
 	r.refusal(kv, next.Name)
@@ -232,7 +232,7 @@ func TestRemover(t *testing.T) {
 	})
 	// Whoever lost the Lease asks for nothing and takes nothing back.
 	release()
-	if err := q.Request(r.ctx, ask); !errors.Is(err, lease.ErrLost) {
+	if err := q.Request(r.ctx, uint64(q.term), ask); !errors.Is(err, lease.ErrLost) {
 		t.Errorf("asked without the Lease: %v", err)
 	}
 	if err := q.Withdraw(r.ctx, next.Name, "op-2"); !errors.Is(err, lease.ErrLost) {
@@ -261,7 +261,7 @@ func TestRemoverUnknown(t *testing.T) {
 	out := r.follower()
 	x := r.proxies.at[r.leader().ClientURLs[0]]
 	one := &Remover{Client: kv, Changer: r.Changer, Who: Candidate{Host: "h1", Instance: "1"}, TTL: DefaultTTL, HostOf: r.HostOf, Log: slog.New(slog.DiscardHandler)}
-	if err := q.Request(r.ctx, membership.Removal{Host: out.Name, Member: out.ID, Operation: "op-1", At: time.Now()}); err != nil {
+	if err := q.Request(r.ctx, uint64(q.term), membership.Removal{Host: out.Name, Member: out.ID, Operation: "op-1", At: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(r.ctx)

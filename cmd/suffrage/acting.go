@@ -1,0 +1,63 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"net/netip"
+	"net/url"
+	"time"
+
+	"suffrage/lease"
+	leaseetcd "suffrage/lease/etcd"
+	"suffrage/membership"
+	"suffrage/membership/control"
+	"suffrage/membership/etcd"
+)
+
+// pace is the time between two rounds while the Lease is held. An operation
+// looks at everything before each act, so it need not hurry.
+const pace = 500 * time.Millisecond
+
+// acting ties what a controller acts with: the Lease, etcd, the agents.
+func (f *fleet) acting(log *slog.Logger) *control.Acting {
+	store := leaseetcd.New(f.client)
+	cfg := f.Controller.Lease
+	cfg.ElectionTimeout, cfg.Log = f.Member.ElectionTimeout, log
+	return &control.Acting{
+		Host: f.Host,
+		Pace: pace,
+		Peek: func(ctx context.Context) (*membership.Operation, error) {
+			ctx, cancel := context.WithTimeout(ctx, f.callTimeout())
+			defer cancel()
+			open, _, err := etcd.OpenOperation(ctx, f.client)
+			return open, err
+		},
+		Take: func(ctx context.Context, purpose string, lead control.Lead) error {
+			return lease.Run(ctx, cfg, store, lease.NewHolder(f.Host), purpose, func(ctx context.Context, held *lease.Held) error {
+				journal := etcd.NewJournal(held)
+				return lead(ctx, &control.Operator{
+					Journal:  journal,
+					Members:  etcd.NewChanger(f.Etcd, f.Member.ElectionTimeout.Std()),
+					Hosts:    orders{f.agents},
+					Removals: etcd.NewRequester(f.client, held.Term(), f.peerURL),
+					History:  etcd.NewHistory(f.client, etcd.HolderRight(f.client, held.Term())),
+					By:       membership.ByController,
+					Peer:     f.peerURL,
+				}, journal.Load)
+			})
+		},
+	}
+}
+
+// remover acts on the removals that are asked for by annotation.
+func (f *fleet) remover(who etcd.Candidate, log *slog.Logger) *etcd.Remover {
+	changer := etcd.NewChanger(f.Etcd, f.Member.ElectionTimeout.Std())
+	return &etcd.Remover{Client: f.client, Changer: changer, Who: who, TTL: changer.Most() + 5*time.Second, HostOf: hostOf(f.roster), Log: log}
+}
+
+// peerURL is the one that a host has as a member: its mesh address.
+func (f *fleet) peerURL(host string) string {
+	h, _ := f.roster.ByName(host)
+	u := url.URL{Scheme: "https", Host: netip.AddrPortFrom(h.Address, 2380).String()}
+	return u.String()
+}
