@@ -44,8 +44,11 @@ func (a *assessment) operate() (Operation, *Act, []Refusal) {
 	m.resume()
 	m.find()
 	act, held := (*Act)(nil), m.foreign()
-	if held == nil {
+	switch {
+	case held == nil:
 		act, held = m.next()
+	case m.requested() != nil && m.out != nil: // nothing is left armed for whoever takes over
+		act, held = m.do(WithdrawRemoval, "remove", m.op.Out, m.op.OutMember, held[0].String()), nil
 	}
 	if len(held) > 0 {
 		m.op.note(held[0].String())
