@@ -392,6 +392,9 @@ func (m *motion) remove() (*Act, []Refusal) {
 	const step = "remove"
 	m.op.at(step, m.in0().Now)
 	s, asked := m.server(m.op.Out), m.requested()
+	if asked != nil && m.op.Asked.IsZero() {
+		m.op.Asked = m.in0().Now // its withdrawal was intended and did not happen
+	}
 	switch {
 	case asked != nil && s != nil && !s.Fenced:
 		m.op.Asked = time.Time{}
