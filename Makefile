@@ -6,7 +6,7 @@ BIN  := bin/suffrage
 CC   ?= cc
 RACE := $(shell command -v $(firstword $(CC)) >/dev/null 2>&1 && echo -race)
 
-.PHONY: demo test compat build lint bench fuzz cover clean
+.PHONY: demo test sim compat build lint bench fuzz clean
 
 build:
 	go build -o $(BIN) ./cmd/suffrage
@@ -19,6 +19,14 @@ demo: build
 test:
 	@test -n "$(RACE)" || echo "NOTE: no C compiler ($(CC)), so the race detector is off" >&2
 	go test $(RACE) -timeout 10m ./...
+	@test -z "$(RACE)" || go test ./membership/memtest # one goroutine: all of it without the detector
+
+# The model cluster: SEEDS runs in which things go wrong, and every pair of
+# faults of a swap and of each way back. A seed that fails prints how to run it
+# again.
+SEEDS ?= 10000
+sim:
+	SUFFRAGE_SEEDS=$(SEEDS) go test -count=1 -timeout 60m -v -run 'TestSimulation|TestEvery' ./membership/memtest
 
 # suffrage observe against real etcd 3.5 and 3.6: mesh-tests/README.md.
 compat: build

@@ -19,6 +19,8 @@
 //	View      one consistent observation of members, hosts and cluster facts
 //	Swap      one voter in, one voter out
 //	Plan      what would be done, in steps
+//	Operation a plan under way, with its journal; ended, it is history
+//	Act       the next thing to do for it, decided from what is
 //	Refusal   a reason not to act: a stable code, a subject, the figures
 //
 // What holds whatever the inputs: a plan never takes the vote of a pinned host,
@@ -26,4 +28,9 @@
 // does not answer or anything about the membership is unknown, and never for a
 // cluster with fewer than three voters. decide_test.go states these as
 // properties over generated inputs.
+//
+// An operation is carried out one Act at a time, each decided from the View and
+// not from what was done: a controller that died anywhere is followed by one
+// that finds the same next act. package memtest proves that over a model
+// cluster, at every point where a process may die.
 package membership

@@ -34,6 +34,8 @@ type Inputs struct {
 	// Open is the operation under way, from the Lease's record.
 	Open *Operation `json:"open,omitempty"`
 	// Term is that of the Lease under which this is decided, zero without one.
+	// Within one Term, Now goes on as time does: whoever fills it in counts from
+	// the first one by a monotonic clock, or a clock that is set would end waits.
 	Term uint64 `json:"term,omitempty"`
 	// Previous is the decision before, for its ages.
 	Previous *Previous `json:"previous,omitempty"`

@@ -44,8 +44,11 @@ func (a *assessment) operate() (Operation, *Act, []Refusal) {
 	m.resume()
 	m.find()
 	act, held := (*Act)(nil), m.foreign()
-	if held == nil {
+	switch {
+	case held == nil:
 		act, held = m.next()
+	case m.requested() != nil && m.out != nil: // nothing is left armed for whoever takes over
+		act, held = m.do(WithdrawRemoval, "remove", m.op.Out, m.op.OutMember, held[0].String()), nil
 	}
 	if len(held) > 0 {
 		m.op.note(held[0].String())
@@ -389,6 +392,9 @@ func (m *motion) remove() (*Act, []Refusal) {
 	const step = "remove"
 	m.op.at(step, m.in0().Now)
 	s, asked := m.server(m.op.Out), m.requested()
+	if asked != nil && m.op.Asked.IsZero() {
+		m.op.Asked = m.in0().Now // its withdrawal was intended and did not happen
+	}
 	switch {
 	case asked != nil && s != nil && !s.Fenced:
 		m.op.Asked = time.Time{}

@@ -96,8 +96,9 @@ func (m *motion) turn(why string) (*Act, []Refusal) {
 
 // back undoes what was done, newest first: the request, the fence, the vote,
 // the learner, the host. Whoever acts on requests may have read this one before
-// it was withdrawn, so the newcomer keeps its vote until that call has ended:
-// with both removed there would be one voter too few.
+// it was withdrawn, so until that call has ended the newcomer keeps its vote
+// (with both removed there would be one voter too few) and the outgoing one its
+// fence.
 func (m *motion) back() (*Act, []Refusal) {
 	const step = "turn-back"
 	m.op.at(step, m.in0().Now)
@@ -105,6 +106,9 @@ func (m *motion) back() (*Act, []Refusal) {
 	if m.op.OutMember != "" {
 		if m.requested() != nil {
 			return m.do(WithdrawRemoval, step, m.op.Out, m.op.OutMember, "it keeps its vote"), nil
+		}
+		if fenced := !m.op.began("remove").IsZero(); fenced && m.settling() {
+			return m.wait(step, "what was asked of "+m.op.Out+" may still come"), nil
 		}
 		switch s := m.server(m.op.Out); {
 		case s == nil && !m.op.began("remove").IsZero():
@@ -143,9 +147,6 @@ func (m *motion) giveUp(step string) (*Act, []Refusal) {
 	}
 	if s := m.server(m.op.In); s != nil && !s.Fenced {
 		return m.do(Fence, step, m.op.In, m.op.InMember, "it must not come back by itself"), nil
-	}
-	if !m.in.Learner && m.settling() {
-		return m.wait(step, "the withdrawn removal may still be carried out"), nil
 	}
 	return m.do(RemoveMember, step, m.op.In, m.op.InMember, "the voters from before stay"), nil
 }

@@ -54,9 +54,10 @@ type Order struct {
 
 // Removals keeps the annotations by which removals are asked for. A request is
 // written only while the Lease is held with its Term. Whoever acts on it reads
-// it again right before, has ended its call within callTime of that, and at
+// it again right before, has ended its call within 20 seconds of that, and at
 // that moment asks the same as the operation did: the mode is active; the
-// operation is open and has not turned back; name, address and ID are this member's; it does not lead;
+// operation is open and has not turned back; the members are those from before
+// and the newcomer; name, address and ID are this member's; it does not lead;
 // all voters that stay answer.
 type Removals interface {
 	Request(ctx context.Context, term uint64, r membership.Removal) error

@@ -79,7 +79,15 @@ func (a *Actor) agrees(m *Member, r membership.Removal) bool {
 	if c.Policy.Mode != membership.Active || op == nil || op.ID != r.Operation || op.TurnedBack != "" || c.Leader == m.ID {
 		return false
 	}
-	for _, x := range c.Voters() {
+	for _, id := range op.MembersBefore {
+		if c.Member(id) == nil {
+			return false
+		}
+	}
+	for _, x := range c.Members {
+		if x.ID != op.InMember && !slices.Contains(op.MembersBefore, x.ID) {
+			return false
+		}
 		if x != m && !c.answers(x) {
 			return false
 		}

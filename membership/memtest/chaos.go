@@ -92,7 +92,7 @@ func (s *Sim) atPoint(y style, p *Controller, name string) {
 }
 
 func (s *Sim) broke(h *Host, what string) {
-	h.brokeAt = s.Now
+	h.brokeAt = s.soon()
 	s.Logf("%s: %s", h.Name, what)
 }
 
@@ -150,7 +150,7 @@ func (s *Sim) disturb(y style) {
 		s.Alarm = ""
 		s.Logf("alarm disarmed")
 	case s.Alarm == "" && happens(y.alarms):
-		s.Alarm, s.check.alarmAt = "NOSPACE", s.Now
+		s.Alarm, s.check.alarmAt = "NOSPACE", s.soon()
 		s.Logf("alarm")
 	}
 	if s.one(30) {
@@ -186,7 +186,7 @@ func (s *Sim) mend(h *Host, in int) {
 		h.Agent = true
 	}
 	if h.Up != was.Up || h.Gone != was.Gone || h.Frozen != was.Frozen || h.Agent != was.Agent {
-		h.mendedAt = s.Now
+		h.mendedAt = s.soon()
 		s.Logf("%s: mended", h.Name)
 	}
 }
@@ -212,7 +212,7 @@ func (s *Sim) cutOff() {
 }
 
 func (s *Sim) ownerSays() {
-	say := func(v bool) *membership.Say { return &membership.Say{Value: v, By: "owner", At: s.Now} }
+	say := func(v bool) *membership.Say { return &membership.Say{Value: v, By: "owner", At: s.soon()} }
 	h := s.anyHost()
 	switch s.rng.Intn(6) {
 	case 0:
@@ -233,14 +233,14 @@ func (s *Sim) ownerSays() {
 
 func (s *Sim) mode(m string) {
 	if s.Policy.Mode != m {
-		s.Policy.Mode, s.check.modeAt = m, s.Now
+		s.Policy.Mode, s.check.modeAt = m, s.soon()
 		s.Logf("owner: mode %s", m)
 	}
 }
 
 // somebodyElse changes the membership by hand.
 func (s *Sim) somebodyElse() {
-	by := &Caller{Name: "somebody", Foreign: true, ViewAt: s.Now}
+	by := &Caller{Name: "somebody", Foreign: true, ViewAt: s.soon()}
 	m := s.Members[s.rng.Intn(len(s.Members))]
 	switch s.rng.Intn(3) {
 	case 0:

@@ -33,26 +33,27 @@ type Member struct {
 
 // Cluster is etcd, its hosts, and what is kept in it.
 type Cluster struct {
-	Now      time.Time
-	ID       string
-	Members  []*Member // sorted by ID
-	Removed  map[string]bool
-	Leader   string // ID, empty during an election
-	Index    uint64 // of the leader
-	Term     uint64
-	Alarm    string
-	Hosts    []*Host // sorted by name
-	Removals map[string]*membership.Removal
-	Lease    Lease
-	History  map[string]membership.Operation
-	Changed  time.Time // the newest change of members
-	Policy   membership.Policy
-	cut      map[string]bool // pairs of hosts that do not see each other
-	elected  time.Time       // when the leader took over
-	since    time.Time       // since when there has been none
-	late     []lateCall
-	check    checker
-	trace    []event
+	Now             time.Time
+	ID              string
+	Members         []*Member // sorted by ID
+	Removed         map[string]bool
+	Leader          string // ID, empty during an election
+	Index           uint64 // of the leader
+	Term            uint64
+	Alarm           string
+	Hosts           []*Host // sorted by name
+	Removals        map[string]*membership.Removal
+	Lease           Lease
+	History         map[string]membership.Operation
+	Changed         time.Time // the newest change of members
+	opinion, before []string  // the opinion before it, which one voter still has for a moment
+	Policy          membership.Policy
+	cut             map[string]bool // pairs of hosts that do not see each other
+	elected         time.Time       // when the leader took over
+	since           time.Time       // since when there has been none
+	late            []lateCall
+	check           checker
+	trace           []event
 }
 
 // lateCall is one whose effect comes after its caller has given up.
@@ -77,13 +78,16 @@ func New(voters, standbys int) *Cluster {
 			h.stores++
 		}
 	}
-	c.Leader = "m-h1"
+	c.Leader, c.opinion = "m-h1", c.lists()
 	c.check.begin()
 	return c
 }
 
 // Peer is the peer URL that a host's member has.
 func Peer(host string) string { return "https://" + host + ":2380" }
+
+// soon is right after whatever was looked at now.
+func (c *Cluster) soon() time.Time { return c.Now.Add(time.Millisecond) }
 
 // Logf notes an event in the trace.
 func (c *Cluster) Logf(format string, args ...any) {
@@ -133,6 +137,20 @@ func (c *Cluster) Voters() (out []*Member) {
 			out = append(out, m)
 		}
 	}
+	return out
+}
+
+// lists is the opinion of a member that has applied everything.
+func (c *Cluster) lists() []string {
+	out := make([]string, 0, len(c.Members))
+	for _, m := range c.Members {
+		id := m.ID
+		if m.Learner {
+			id += "?"
+		}
+		out = append(out, id)
+	}
+	slices.Sort(out)
 	return out
 }
 
@@ -333,6 +351,7 @@ func (c *Cluster) remove(id string, by *Caller) error {
 }
 
 func (c *Cluster) changed(what string, by *Caller) {
+	c.before, c.opinion = c.opinion, c.lists()
 	c.Changed = c.Now
 	c.Logf("members: %s by %s", what, by.Name)
 }

@@ -11,8 +11,8 @@ import (
 // fault is one thing that goes wrong: at a named point of the operator, or with
 // a call, counted over the whole run.
 type fault struct {
-	what string // crash, freeze, fails, unanswered, late
-	at   int
+	what string // crash, freeze, fails, unanswered, late; actor: the removal controller's call is late
+	at   int    // the point, the call; seconds
 }
 
 func (f fault) String() string { return fmt.Sprintf("%s at %d", f.what, f.at) }
@@ -21,6 +21,13 @@ func (f fault) String() string { return fmt.Sprintf("%s at %d", f.what, f.at) }
 // is pinned as soon as the operation has that step, so that it turns back. It
 // gives the number of points and of calls that were passed.
 func swap(t *testing.T, turn string, faults ...fault) (points, calls int) {
+	t.Helper()
+	s := swapped(t, turn, faults...)
+	return s.points, s.calls
+}
+
+// swapped is the same, and gives the whole run.
+func swapped(t *testing.T, turn string, faults ...fault) *Sim {
 	t.Helper()
 	s := newSim(1, 3, 2)
 	s.Leader = "m-h3" // the one that goes, so that leadership has to move
@@ -58,25 +65,33 @@ func swap(t *testing.T, turn string, faults ...fault) (points, calls int) {
 	for _, p := range s.Controllers {
 		p.delay = func() time.Duration { return 18 * time.Second }
 		p.fate = func(late bool) fate {
-			calls++
+			s.calls++
 			for _, f := range faults {
-				if w, is := fates[f.what]; is && calls == f.at && (late || w != fateLate) {
+				if w, is := fates[f.what]; is && s.calls == f.at && (late || w != fateLate) {
 					return w
 				}
 			}
 			return fateDone
 		}
 	}
+	for _, f := range faults {
+		if f.what == "actor" {
+			s.Actor.fate = func(bool) fate { return fateLate }
+			s.Actor.delay = func() time.Duration { return time.Duration(f.at) * time.Second }
+		}
+	}
 	turned := false
 	for range 300 {
 		s.pass()
 		if op := s.Lease.Open; turn != "" && op != nil && !turned {
+			reached := turn == "asked" && !op.Asked.IsZero()
 			for _, r := range op.Steps {
-				if r.Name == turn {
-					turned = true
-					s.Logf("h3 is pinned")
-					s.Host("h3").Mark.Pinned = &membership.Say{Value: true, By: "owner", At: s.Now}
-				}
+				reached = reached || r.Name == turn
+			}
+			if reached {
+				turned = true
+				s.Logf("h3 is pinned")
+				s.Host("h3").Mark.Pinned = &membership.Say{Value: true, By: "owner", At: s.soon()}
 			}
 		}
 		if len(s.History) > 0 && s.Lease.Open == nil {
@@ -96,7 +111,7 @@ func swap(t *testing.T, turn string, faults ...fault) (points, calls int) {
 	if why := s.unhealthy(); why != "" {
 		failed("%s", why)
 	}
-	return s.points, calls
+	return s
 }
 
 // turns are the steps of an operation's record at which it is made to turn
@@ -108,7 +123,7 @@ var turns = []string{"", "snapshot", "join", "promote", "soak", "step-down", "re
 // a crash there are more points than without; every one that the run comes by
 // is a second. The pairs of the ways back are left to make sim.
 func TestEveryCrash(t *testing.T) {
-	for _, turn := range turns {
+	for _, turn := range append(turns, "asked") {
 		t.Run("turn="+turn, func(t *testing.T) {
 			began, runs := time.Now(), 1
 			n, _ := swap(t, turn)
@@ -134,7 +149,7 @@ func TestEveryFault(t *testing.T) {
 	if raced {
 		t.Skip("one goroutine: the race detector finds nothing here; make test runs it without")
 	}
-	for _, turn := range turns {
+	for _, turn := range append(turns, "asked") {
 		points, calls := swap(t, turn)
 		for i := 1; i <= points; i++ {
 			swap(t, turn, fault{"freeze", i})
@@ -154,5 +169,21 @@ func TestEveryFault(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// Whoever acts on a request may have sent the removal just before the request is
+// withdrawn: then it is done, and the newcomer must still be there.
+func TestRemovalLandsAfterItsWithdrawal(t *testing.T) {
+	landed := 0
+	for delay := range 20 {
+		for at := range 60 {
+			if s := swapped(t, "asked", fault{"actor", delay}, fault{[]string{"crash", "freeze"}[at%2], at}); s.Removed["m-h3"] {
+				landed++
+			}
+		}
+	}
+	if landed == 0 {
+		t.Error("nothing landed, so nothing was tested")
 	}
 }

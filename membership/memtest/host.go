@@ -82,7 +82,7 @@ func (c *Cluster) write(h *Host, what string, do func()) error {
 }
 
 func (c *Cluster) powerOff(h *Host) {
-	h.Up, h.Running, h.Frozen, h.brokeAt = false, false, false, c.Now
+	h.Up, h.Running, h.Frozen, h.brokeAt = false, false, false, c.soon()
 }
 
 // supervise is the service manager: a unit that is enabled is started, again

@@ -30,7 +30,14 @@ func everything() bool { return wanted() >= 10_000 }
 // failedOnce are seeds that failed, each with what it found. They always run.
 // The draws of a seed change with the simulator, so an old one may no longer
 // find what it found; what matters most has its own test besides.
-var failedOnce = map[int64]string{}
+var failedOnce = map[int64]string{
+	11:   "a request that was armed before dry-run was carried out in it",
+	42:   "the power went between setting aside and the role file, and the host kept the role of a voter",
+	78:   "a request that was taken back by others was waited for without end",
+	181:  "a newcomer that votes and never becomes level was waited for without end",
+	651:  "the request stayed armed after somebody else had changed the members",
+	1922: "the controller ended between the intent to withdraw and the withdrawal, and the request had no time limit",
+}
 
 // simulate runs one seed and gives what it found, and how its operations ended.
 func simulate(seed int64) (s *Sim, failure string) {

@@ -22,6 +22,7 @@ type Sim struct {
 	chaos       bool // things go wrong
 	nested      bool // time passes inside a round of a frozen controller
 	points      int  // passed so far
+	calls       int
 	point       func(p *Controller, name string)
 }
 

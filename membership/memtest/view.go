@@ -1,7 +1,6 @@
 package memtest
 
 import (
-	"slices"
 	"time"
 
 	"suffrage/fitness"
@@ -42,17 +41,8 @@ func (p *Controller) inputs() membership.Inputs {
 	for _, op := range c.History {
 		in.Operations = append(in.Operations, op)
 	}
-	opinion := make([]string, 0, len(c.Members))
-	for _, m := range c.Members {
-		id := m.ID
-		if m.Learner {
-			id += "?"
-		}
-		opinion = append(opinion, id)
-	}
-	slices.Sort(opinion)
 	in.View.Members = make([]membership.Member, 0, len(c.Members))
-	for _, m := range c.Members {
+	for i, m := range c.Members {
 		x := membership.Member{ID: m.ID, Host: m.Host, PeerURLs: []string{m.Peer}, Learner: m.Learner}
 		if m.Published {
 			x.Name, x.ClientURLs = m.Host, []string{"https://" + m.Host + ":2379"}
@@ -60,7 +50,10 @@ func (p *Controller) inputs() membership.Inputs {
 		x.Responding = c.answers(m) && !p.cannot[m.Host]
 		x.Since = p.since(m.ID, x.Responding, now)
 		if x.Responding {
-			x.Leader, x.RaftTerm, x.RaftIndex, x.AppliedIndex, x.Version, x.DBSize, x.Opinion = c.Leader, c.Term, m.Index, m.Index, "3.7.3", 1<<20, opinion
+			x.Leader, x.RaftTerm, x.RaftIndex, x.AppliedIndex, x.Version, x.DBSize, x.Opinion = c.Leader, c.Term, m.Index, m.Index, "3.7.3", 1<<20, c.opinion
+			if c.Now.Sub(c.Changed) < 6*time.Second && c.Changed.Unix()%3 == int64(i) {
+				x.Opinion = c.before
+			}
 		} else {
 			x.Error = "no answer in time"
 		}
