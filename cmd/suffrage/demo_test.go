@@ -186,7 +186,7 @@ func TestDemoSettingsAreValid(t *testing.T) {
 			if err := root.Execute(); err != nil {
 				t.Errorf("period %v, %s: %v\n%s", period, h.Name, err, out.String())
 			}
-			s, err := demoSettings(f, h, period)
+			s, err := demoSettings(f, h, demo.Options{Period: period})
 			if err != nil {
 				t.Error(err)
 			}

@@ -39,8 +39,9 @@ var _ control.History = (*History)(nil)
 func NewHistory(kv clientv3.KV, right Right) *History { return &History{kv, right} }
 
 // Record keeps one operation, and lets go of the oldest beyond MaxOperations in
-// the same transaction. Recording it again replaces it: whoever resumes records
-// the same, and figures come later. The term is what the right stands for.
+// the same transaction. Recording it again, by whoever resumes or once its last
+// figures are there, replaces it unless it ended otherwise. The term is what the
+// right stands for.
 func (h *History) Record(ctx context.Context, _ uint64, op membership.Operation) error {
 	if op.Open() || !validID(op.ID) {
 		return fmt.Errorf("etcd: record operation %q: it has to have ended, and an ID of letters, digits and dashes", op.ID)
@@ -54,7 +55,8 @@ func (h *History) Record(ctx context.Context, _ uint64, op membership.Operation)
 	}
 	key := operationsPrefix + op.ID
 	err = rightly(ctx, h.kv, h.right, key, func(old []byte) ([]clientv3.Op, error) {
-		if string(old) == string(value) {
+		// How it ended was said once and for all; figures may still come.
+		if was, err := readOperation(old); string(old) == string(value) || old != nil && err == nil && was.Outcome != op.Outcome {
 			return nil, nil
 		}
 		ops := []clientv3.Op{clientv3.OpPut(key, string(value))}

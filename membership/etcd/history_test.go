@@ -42,16 +42,16 @@ func testHistory(t *testing.T, ctx context.Context, kv *clientv3.Client) {
 		t.Errorf("it is under way: %+v, %v", got, err)
 	}
 	h := NewHistory(kv, HolderRight(kv, held.Term()))
-	if err := h.Record(ctx, op); err == nil {
+	if err := h.Record(ctx, 1, op); err == nil {
 		t.Error("one that is open is no history")
 	}
 	op.Outcome, op.Ended = membership.Completed, time.Unix(200, 0).UTC()
-	if err := h.Record(ctx, op); err != nil {
+	if err := h.Record(ctx, 1, op); err != nil {
 		t.Fatal(err)
 	}
 	again := op
 	again.Outcome = membership.Undone
-	if err := h.Record(ctx, again); err != nil {
+	if err := h.Record(ctx, 1, again); err != nil {
 		t.Errorf("recorded twice is recorded once: %v", err)
 	}
 	if err := j.Save(ctx, nil); err != nil {
@@ -65,7 +65,7 @@ func testHistory(t *testing.T, ctx context.Context, kv *clientv3.Client) {
 			t.Errorf("%.20q: %v", id, err)
 		}
 		bad := op
-		if bad.ID = id; id != "none" && h.Record(ctx, bad) == nil {
+		if bad.ID = id; id != "none" && h.Record(ctx, 1, bad) == nil {
 			t.Errorf("%.20q was recorded", id)
 		}
 	}
@@ -79,7 +79,7 @@ func testHistory(t *testing.T, ctx context.Context, kv *clientv3.Client) {
 		}
 	}
 	op.ID = "last"
-	if err := h.Record(ctx, op); err != nil {
+	if err := h.Record(ctx, 1, op); err != nil {
 		t.Fatal(err)
 	}
 	all, err := Operations(ctx, kv, 1000)
@@ -98,7 +98,7 @@ func testHistory(t *testing.T, ctx context.Context, kv *clientv3.Client) {
 	}
 	release()
 	op.ID = "too-late"
-	if err := h.Record(ctx, op); !errors.Is(err, lease.ErrLost) {
+	if err := h.Record(ctx, 1, op); !errors.Is(err, lease.ErrLost) {
 		t.Errorf("recorded without the Lease: %v", err)
 	}
 }
