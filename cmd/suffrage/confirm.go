@@ -1,0 +1,33 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+)
+
+// confirm asks the person at the terminal. --yes answers for whoever is not at
+// one; without either nothing is done.
+func confirm(c *cobra.Command, question string) error {
+	if yes, _ := c.Flags().GetBool("yes"); yes {
+		return nil
+	}
+	if f, ok := c.InOrStdin().(*os.File); !ok || !term.IsTerminal(int(f.Fd())) {
+		return usage(fmt.Errorf("%s needs a confirmation, and nobody is at a terminal to give it: add --yes; nothing was changed", c.CommandPath()))
+	}
+	return confirmed(c, question)
+}
+
+func confirmed(c *cobra.Command, question string) error {
+	fmt.Fprintf(c.ErrOrStderr(), "%s\nType yes to go on: ", question)
+	s := bufio.NewScanner(io.LimitReader(c.InOrStdin(), 1<<10))
+	s.Scan()
+	if s.Text() != "yes" {
+		return &exitError{exitFailed, fmt.Errorf("not confirmed; nothing was changed")}
+	}
+	return nil
+}
