@@ -16,6 +16,7 @@ import (
 	"suffrage/config"
 	"suffrage/identity"
 	"suffrage/membership/etcd"
+	"suffrage/membership/host"
 	"suffrage/snapshots"
 )
 
@@ -83,6 +84,25 @@ end, with the reason; 2 wrong settings, key or roster.`,
 	}
 }
 
+// heldSnapshots are those of the open operation: they are not pruned.
+func (s Settings) heldSnapshots(ctx context.Context) ([]string, error) {
+	client, err := s.Etcd.Client()
+	if err != nil {
+		return nil, err
+	}
+	defer client.Close()
+	ctx, cancel := context.WithTimeout(ctx, s.Etcd.Timeout.Std())
+	defer cancel()
+	open, _, err := etcd.OpenOperation(ctx, client)
+	if err != nil {
+		return nil, err
+	}
+	if open == nil {
+		return host.Held(s.Snapshots.Dir)
+	}
+	return host.Held(s.Snapshots.Dir, open.ID)
+}
+
 // keeper saves this host's snapshots, nil where none are to be saved.
 func (s Settings) keeper(roster *identity.Roster, reg prometheus.Registerer, log *slog.Logger) (*snapshots.Keeper, error) {
 	if len(s.Etcd.Endpoints) == 0 || len(s.Snapshots.At) == 0 {
@@ -97,6 +117,7 @@ func (s Settings) keeper(roster *identity.Roster, reg prometheus.Registerer, log
 	}
 	routine := snapshots.Routine{
 		Dir: s.Snapshots.Dir, Keep: s.Snapshots.Keep, Metrics: metrics, Log: log,
+		Held: s.heldSnapshots,
 		Source: func(ctx context.Context) (snapshots.Source, error) {
 			look := etcd.NewObserver(s.Etcd, etcd.Options{HostOf: hostOf(roster), ReadOnly: true}).Observe(ctx)
 			return snapshots.SourceOf(look, s.Etcd, s.Host)

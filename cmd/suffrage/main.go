@@ -80,8 +80,9 @@ func newRoot() *cobra.Command {
 		Use:   "suffrage",
 		Short: "Moves etcd votes between hosts by measured health",
 		Long: `Suffrage measures every host of a small fleet (round trips, fsync, commit,
-memory) and says which of them should hold etcd's votes, and why. It runs in
-dry-run: it reports what it would do and changes nothing.
+memory) and says which of them should hold etcd's votes, and why. In dry-run,
+the default, it changes nothing; active, it makes the swap: it adds before it
+removes, under one lock, and turns back where something goes wrong.
 
 Start here:
   suffrage observe --endpoints https://10.0.0.1:2379 …   look at any etcd
@@ -109,8 +110,8 @@ Start here:
 			root.AddCommand(c)
 		}
 	}
-	add("look", newStatusCmd(), newExplainCmd(), newPlanCmd(), newObserveCmd(), newDemoCmd(), newDecideCmd(), newReplayCmd())
-	add("say", newHostCmd(), newSnapshotCmd(), newClusterCmd())
+	add("look", newStatusCmd(), newExplainCmd(), newPlanCmd(), newObserveCmd(), newOperationsCmd(), newDemoCmd(), newDecideCmd(), newReplayCmd())
+	add("say", newHostCmd(), newModeCmd(), newPauseCmd(), newResumeCmd(), newClearQuarantineCmd(), newSnapshotCmd(), newClusterCmd())
 	add("run", newAgentCmd(), newControllerCmd(), newMemberCmd(), newIdentityCmd(), newConfigCmd())
 	return root
 }

@@ -180,9 +180,9 @@ func recordSome(t *testing.T, c *membertest.Cluster) {
 		Steps:    []membership.StepRecord{{Name: "join", Begun: begun, Ended: begun.Add(40 * time.Second), Note: "learner behind"}},
 		Snapshot: &membership.SnapshotRef{Host: "h1", File: "a.db", Revision: 7, Size: 2048, Hash: "x"}}
 	h := etcd.NewHistory(kv, nil)
-	err := h.Record(t.Context(), op)
+	err := h.Record(t.Context(), 1, op)
 	op.ID, op.WorstAfter = "20260302t000000-2", &worse
-	if err := errors.Join(err, h.Record(t.Context(), op)); err != nil {
+	if err := errors.Join(err, h.Record(t.Context(), 1, op)); err != nil {
 		t.Fatal(err)
 	}
 }
