@@ -175,7 +175,9 @@ func TestDemoSettingsAreValid(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer f.Close()
-		if err := f.Write(func(f *demo.Fleet, h demo.Host) (any, error) { return demoSettings(f, h, demo.Options{Period: period, Active: period > 50*time.Millisecond}) }); err != nil {
+		if err := f.Write(func(f *demo.Fleet, h demo.Host) (any, error) {
+			return demoSettings(f, h, demo.Options{Period: period, Active: period > 50*time.Millisecond})
+		}); err != nil {
 			t.Fatal(err)
 		}
 		for _, h := range f.Hosts {

@@ -63,7 +63,7 @@ func newOrdered(t *testing.T) *ordered {
 	}
 	t.Cleanup(func() { f.fleet.Close() })
 	err = f.fleet.Write(func(fl *demo.Fleet, h demo.Host) (any, error) {
-		s, err := demoSettings(fl, h, 50*time.Millisecond)
+		s, err := demoSettings(fl, h, demo.Options{Period: 50 * time.Millisecond})
 		// There is no relay: what is advertised is listened on.
 		s.Agent.Listen = fmt.Sprintf("%s:%d", h.Mesh, demo.AgentPort)
 		s.Member.ListenPeer = s.Member.AdvertisePeer
