@@ -151,6 +151,7 @@ func TestDemoDefaults(t *testing.T) {
 		why      string
 	}{
 		{demo.Options{}, true, demo.UntilStopped, true, "a person watches"},
+		{demo.Options{Active: true}, false, demo.UntilSwap, true, "nobody could press Ctrl-C, and the controllers act"},
 		{demo.Options{}, false, demo.UntilDecision, true, "nobody could press Ctrl-C"},
 		{demo.Options{Until: demo.UntilSteady}, false, demo.UntilSteady, false, "a slow host would never be steady"},
 		{demo.Options{SlowDisk: map[string]time.Duration{"h2": 1}}, true, demo.UntilStopped, false, "somebody chose what is slow"},
