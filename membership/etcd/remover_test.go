@@ -12,6 +12,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"suffrage/fitness"
 	"suffrage/lease"
 	leaseetcd "suffrage/lease/etcd"
 	"suffrage/membership"
@@ -21,6 +22,8 @@ import (
 func (r *rig) client() *clientv3.Client {
 	r.t.Helper()
 	cfg := r.cfg
+	// It leaves a frozen member after three of these: long before a TTL is over.
+	cfg.Timeout = fitness.Duration(time.Second)
 	cfg.Endpoints = nil
 	for _, e := range r.cfg.Endpoints {
 		cfg.Endpoints = append(cfg.Endpoints, direct(e))
@@ -95,7 +98,7 @@ func TestRemover(t *testing.T) {
 	ends := make(chan error, 2)
 	ctx, stop := context.WithCancel(r.ctx)
 	for _, host := range []string{"h1", "h2"} {
-		x := &Remover{Client: kv, Changer: NewChanger(r.cfg, time.Second), Who: Candidate{Host: host, Instance: host}, TTL: DefaultTTL,
+		x := &Remover{Client: r.client(), Changer: NewChanger(r.cfg, time.Second), Who: Candidate{Host: host, Instance: host}, TTL: 2 * DefaultTTL,
 			HostOf: r.HostOf, Every: 50 * time.Millisecond, Log: slog.New(slog.NewTextHandler(t.Output(), nil))}
 		removers = append(removers, x)
 	}
