@@ -175,7 +175,7 @@ func (m *motion) do(v Verb, step, host, member, why string) *Act {
 	case AddLearner, StartMember:
 		a.Peer = m.op.InPeer
 		m.op.Called = m.in0().Now
-	case Fence, RequestRemoval, WithdrawRemoval:
+	case Fence, Unfence, RequestRemoval, WithdrawRemoval:
 		m.op.Called = m.in0().Now
 	}
 	return a
@@ -312,6 +312,10 @@ func (m *motion) replace() (*Act, []Refusal) {
 		if m.requested() != nil {
 			return m.do(WithdrawRemoval, "soak", m.op.Out, m.op.OutMember, "it stays while another voter is in trouble: "+held[0].String()), nil
 		}
+		// A restart behind its fence would make it the second voter that is lost.
+		if s := m.server(m.op.Out); s != nil && s.Fenced && !m.settling() {
+			return m.do(Unfence, "soak", m.op.Out, m.op.OutMember, "it stays, and has to be able to start: "+held[0].String()), nil
+		}
 		return nil, held
 	}
 	if m.op.SoakedSince.IsZero() {
@@ -407,6 +411,8 @@ func (m *motion) remove() (*Act, []Refusal) {
 		return m.wait(step, "the removal is asked for"), nil
 	case s == nil:
 		return nil, m.unproven("nothing keeps its etcd from starting again")
+	case !s.Fenced && m.settling():
+		return m.wait(step, "what was ordered before may still come and lift the fence"), nil
 	case !s.Fenced:
 		return m.do(Fence, step, m.op.Out, m.op.OutMember, "it must not start again once it is removed"), nil
 	case !m.op.Asked.IsZero() && m.settling():
