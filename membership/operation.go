@@ -63,7 +63,7 @@ type Operation struct {
 	// while it is not.
 	Asked time.Time `json:"asked,omitzero"`
 	// Called is when something was last called for that may come late: a learner,
-	// a start, a fence, a removal or its withdrawal.
+	// a start, a fence or its lifting, a removal or its withdrawal.
 	Called time.Time `json:"called,omitzero"`
 	// Term is that of the holder who wrote this, Resumed when it took over from
 	// another: no wait is measured with two clocks.

@@ -148,6 +148,9 @@ func (m *motion) giveUp(step string) (*Act, []Refusal) {
 	if s := m.server(m.op.In); s != nil && !s.Fenced {
 		return m.do(Fence, step, m.op.In, m.op.InMember, "it must not come back by itself"), nil
 	}
+	if m.settling() { // a start that was ordered before the fence would lift it
+		return m.wait(step, "what was called for may still come"), nil
+	}
 	return m.do(RemoveMember, step, m.op.In, m.op.InMember, "the voters from before stay"), nil
 }
 

@@ -14,13 +14,9 @@ import (
 type Journal interface {
 	// Save writes the operation down, nil for none, only while the Lease is held.
 	Save(ctx context.Context, op *membership.Operation) error
-	// Check is asked right before each change: it reads the Lease again, and
-	// compares the clocks that stand still in a suspend with those that do not.
-	// An error means that the Lease may not be held any more, and nothing may be
-	// done. The context that it gives ends before anybody else could take the
-	// Lease, so that a process that was frozen between the check and the call
-	// makes no call.
-	Check(ctx context.Context) (context.Context, error)
+	// Check is asked right before each change: an error means that the Lease may
+	// not be held any more, and nothing may be done.
+	Check(ctx context.Context) error
 	// Term is the Lease's, sent with every order.
 	Term() uint64
 }
@@ -93,7 +89,8 @@ type Operator struct {
 
 // Act carries out one decision. An error ends nothing by itself: if the Lease
 // is lost the caller is told by the Lease, and anything else is looked at again
-// in the next round.
+// in the next round. The context has to end with the Lease: a process that was
+// frozen between the check and the call then makes no call.
 func (o *Operator) Act(ctx context.Context, in membership.Inputs, d membership.Decision) error {
 	switch {
 	case d.Mode != membership.Active:
@@ -109,12 +106,11 @@ func (o *Operator) Act(ctx context.Context, in membership.Inputs, d membership.D
 	if err := o.save(ctx, in.Open, d.Operation); err != nil {
 		return err
 	}
-	ctx, err := o.Journal.Check(ctx)
-	if err != nil {
+	if err := o.Journal.Check(ctx); err != nil {
 		return err
 	}
 	o.point("before " + string(d.Step.Verb))
-	err = o.do(ctx, in, *d.Operation, *d.Step)
+	err := o.do(ctx, in, *d.Operation, *d.Step)
 	o.point("after " + string(d.Step.Verb))
 	if err != nil {
 		return fmt.Errorf("control: operation %s: %s: %w", d.Operation.ID, d.Step, err)
@@ -160,12 +156,11 @@ func (o *Operator) finish(ctx context.Context, in membership.Inputs, d membershi
 }
 
 func (o *Operator) record(ctx context.Context, ended membership.Operation) error {
-	ctx, err := o.Journal.Check(ctx)
-	if err != nil {
+	if err := o.Journal.Check(ctx); err != nil {
 		return err
 	}
 	o.point("before record")
-	err = o.History.Record(ctx, o.Journal.Term(), ended)
+	err := o.History.Record(ctx, o.Journal.Term(), ended)
 	o.point("after record")
 	if err != nil {
 		return fmt.Errorf("control: record operation %s: %w", ended.ID, err)

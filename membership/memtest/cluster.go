@@ -233,7 +233,7 @@ func (c *Cluster) elect() {
 }
 
 func (c *Cluster) lead(id string) {
-	c.Leader, c.elected = id, c.Now
+	c.Leader, c.elected = id, c.soon()
 	c.Logf("%s leads", id)
 }
 

@@ -125,6 +125,7 @@ var turns = []string{"", "snapshot", "join", "promote", "soak", "step-down", "re
 func TestEveryCrash(t *testing.T) {
 	for _, turn := range append(turns, "asked") {
 		t.Run("turn="+turn, func(t *testing.T) {
+			t.Parallel()
 			began, runs := time.Now(), 1
 			n, _ := swap(t, turn)
 			for i := 1; i <= n; i++ {
@@ -150,31 +151,33 @@ func TestEveryFault(t *testing.T) {
 		t.Skip("one goroutine: the race detector finds nothing here; make test runs it without")
 	}
 	for _, turn := range append(turns, "asked") {
-		points, calls := swap(t, turn)
-		for i := 1; i <= points; i++ {
-			swap(t, turn, fault{"freeze", i})
-			if everything() {
-				for j := i + 1; j <= points; j++ {
+		t.Run("turn="+turn, func(t *testing.T) {
+			t.Parallel()
+			points, calls := swap(t, turn)
+			for i := 1; i <= points; i++ {
+				swap(t, turn, fault{"freeze", i})
+				for j := i + 1; everything() && j <= points; j++ {
 					swap(t, turn, fault{"freeze", i}, fault{"crash", j})
 				}
 			}
-		}
-		for _, what := range []string{"fails", "unanswered", "late"} {
-			for i := 1; i <= calls; i++ {
-				swap(t, turn, fault{what, i})
-				if everything() {
-					for j := 1; j <= points; j++ {
+			for _, what := range []string{"fails", "unanswered", "late"} {
+				for i := 1; i <= calls; i++ {
+					swap(t, turn, fault{what, i})
+					for j := 1; everything() && j <= points; j++ {
 						swap(t, turn, fault{what, i}, fault{"crash", j})
 					}
 				}
 			}
-		}
+		})
 	}
 }
 
 // Whoever acts on a request may have sent the removal just before the request is
 // withdrawn: then it is done, and the newcomer must still be there.
 func TestRemovalLandsAfterItsWithdrawal(t *testing.T) {
+	if raced {
+		t.Skip("as above")
+	}
 	landed := 0
 	for delay := range 20 {
 		for at := range 60 {

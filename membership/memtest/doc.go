@@ -2,8 +2,7 @@
 // seeded simulator that drives membership.Decide and control.Operator over it,
 // in virtual time, in one goroutine.
 //
-// What the model takes from etcd (the numbers are those of etcd.md in the
-// design): every change and every linearizable read needs a leader and a
+// What the model takes from etcd: every change and every linearizable read needs a leader and a
 // quorum; the strict check before a change is blind to a frozen or vanished
 // peer; a learner is promoted from 90 % of the leader's log on, frozen or not;
 // one learner at most; an ID depends on the second and is dead for ever once

@@ -87,19 +87,19 @@ func (p *Controller) Save(_ context.Context, op *membership.Operation) error {
 	})
 }
 
-func (p *Controller) Check(ctx context.Context) (context.Context, error) {
+func (p *Controller) Check(context.Context) error {
 	if err := p.c.held(p.id(), p.term); err != nil {
-		return ctx, err
+		return err
 	}
 	if p.c.Now.Sub(p.renewed) > holdTime {
-		return ctx, errLost
+		return errLost
 	}
-	p.deadline = p.renewed.Add(holdTime)
-	return ctx, nil
+	p.deadline = p.renewed.Add(holdTime) // of the context that ends with the Lease
+	return nil
 }
 
-// call carries out one call as fate wills. Nothing is sent after the deadline
-// that Check gave.
+// call carries out one call as fate wills. Nothing is sent after the context has
+// ended, nor before anybody checked.
 func (p *Controller) call(name string, late bool, do func() error) error {
 	if name != "journal" && p.c.Now.After(p.deadline) {
 		return context.DeadlineExceeded
