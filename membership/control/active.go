@@ -74,7 +74,7 @@ func (l *Loop) act(ctx context.Context, purpose string) error {
 // now: the plan that led here may be void.
 func (l *Loop) step(ctx context.Context, o *Operator, journal func() (*membership.Operation, error)) error {
 	// What the journal says counts only while the Lease is held.
-	if _, err := o.Journal.Check(ctx); err != nil {
+	if err := o.Journal.Check(ctx); err != nil {
 		return err
 	}
 	open, err := journal()

@@ -34,11 +34,8 @@ func (j Journal) Save(ctx context.Context, op *membership.Operation) error {
 // Load is what was last known to be written, nil for none.
 func (j Journal) Load() (*membership.Operation, error) { return readJournal(j.held.Journal()) }
 
-// Check is asked right before each change. The context of whoever holds the Lease
-// ends before it could be taken, so it is the one that changes are made with.
-func (j Journal) Check(ctx context.Context) (context.Context, error) {
-	return ctx, j.held.Check(ctx)
-}
+// Check is asked right before each change.
+func (j Journal) Check(ctx context.Context) error { return j.held.Check(ctx) }
 
 // Term goes with every change.
 func (j Journal) Term() uint64 { return uint64(j.held.Term()) }
