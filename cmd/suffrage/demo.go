@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -48,7 +50,14 @@ seccomp's user notification (Linux 5.5), no root.
 
 --until decision ends with exit code 0 when a plan, or a refusal that is not
 about unfilled windows, has held for a window, and prints it. --until steady
-does the same for "nothing needs doing"; --slow then holds from the start.`,
+does the same for "nothing needs doing"; --slow then holds from the start.
+
+Exit codes: 0 what --until waits for was reached, or Ctrl-C without --until; 1 it
+was not, or a process could not be started or ended; 2 wrong flags.`,
+		Example: `  suffrage demo
+  suffrage demo --slow h2=300ms
+  suffrage demo --slow-disk h2=600ms --until decision -o json
+  suffrage demo --dir /tmp/fleet --slow h3=0s      # a fleet to try things on`,
 		Args: cobra.NoArgs,
 	}
 	f := c.Flags()
@@ -135,7 +144,11 @@ func runDemo(c *cobra.Command, o demo.Options) error {
 		}
 		return w
 	}
-	d, err := demo.Run(c.Context(), o)
+	// A reader of what it says that goes away (demo | head) ends it as Ctrl-C does;
+	// the default would leave the temporary directory behind.
+	ctx, stop := signal.NotifyContext(c.Context(), syscall.SIGPIPE)
+	defer stop()
+	d, err := demo.Run(ctx, o)
 	if err != nil {
 		if errors.Is(err, context.Canceled) {
 			return errors.New("demo: stopped before it could end by itself")
