@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"strings"
@@ -144,10 +145,15 @@ func runDemo(c *cobra.Command, o demo.Options) error {
 		}
 		return w
 	}
-	// A reader of what it says that goes away (demo | head) ends it as Ctrl-C does;
-	// the default would leave the temporary directory behind.
-	ctx, stop := signal.NotifyContext(c.Context(), syscall.SIGPIPE)
-	defer stop()
+	ctx, cancel := context.WithCancel(c.Context())
+	defer cancel()
+	// A reader that goes away (demo 2>&1 | head) ends it as Ctrl-C does; the
+	// default ends it at once and leaves the temporary directory behind. The signal
+	// itself says nothing: broken connections of the relay raise it too.
+	broken := make(chan os.Signal, 1)
+	signal.Notify(broken, syscall.SIGPIPE)
+	defer signal.Stop(broken)
+	o.Progress = &listened{w: o.Progress, gone: cancel}
 	d, err := demo.Run(ctx, o)
 	if err != nil {
 		if errors.Is(err, context.Canceled) {
@@ -159,6 +165,20 @@ func runDemo(c *cobra.Command, o demo.Options) error {
 		return nil
 	}
 	return printDecision(c, d)
+}
+
+// listened writes for as long as somebody reads.
+type listened struct {
+	w    io.Writer
+	gone func()
+}
+
+func (l *listened) Write(p []byte) (int, error) {
+	n, err := l.w.Write(p)
+	if err != nil {
+		l.gone()
+	}
+	return n, err
 }
 
 // demoSettings is the settings file of one host, the same as on a real one but
