@@ -79,6 +79,9 @@ func (o Options) Validate() error {
 	if o.Period < minPeriod || o.Period > maxPeriod {
 		errs = append(errs, fmt.Errorf("demo: period %v: allowed: %v to %v", o.Period, minPeriod, maxPeriod))
 	}
+	if o.For < 0 {
+		errs = append(errs, fmt.Errorf("demo: for %v: allowed: more than 0s", o.For))
+	}
 	switch {
 	case !slices.Contains([]Until{UntilStopped, UntilDecision, UntilSteady, UntilSwap}, o.Until):
 		errs = append(errs, fmt.Errorf("demo: until %q: allowed: %s, %s or %s", o.Until, UntilDecision, UntilSteady, UntilSwap))

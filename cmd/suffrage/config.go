@@ -2,11 +2,14 @@ package main
 
 import (
 	_ "embed"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+	"sigs.k8s.io/yaml"
 
 	"suffrage/config"
 	"suffrage/identity"
@@ -19,7 +22,11 @@ import (
 var exampleConfig string
 
 func newConfigCmd() *cobra.Command {
-	c := &cobra.Command{Use: "config", Short: "Check the settings file, or print an example"}
+	c := &cobra.Command{
+		Use:     "config",
+		Short:   "Check the settings file, or print an example",
+		Example: "  suffrage config example\n  suffrage config check",
+	}
 	c.AddCommand(&cobra.Command{
 		Use:   "example",
 		Short: "A settings file with every key, its default and what it means",
@@ -29,11 +36,11 @@ func newConfigCmd() *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if wantsJSON(c) {
-				s := DefaultSettings()
-				if err := config.Decode("example.yaml", []byte(exampleConfig), &s); err != nil {
-					return err
+				j, err := yaml.YAMLToJSON([]byte(exampleConfig)) // the keys of the file
+				if err != nil {
+					return fmt.Errorf("config: %w", err)
 				}
-				return printJSON(c.OutOrStdout(), s)
+				return printJSON(c.OutOrStdout(), json.RawMessage(j))
 			}
 			_, err := fmt.Fprint(c.OutOrStdout(), exampleConfig)
 			return err
@@ -70,15 +77,16 @@ func checkConfig(c *cobra.Command) error {
 		found(err)
 	} else {
 		// What the settings name can only be looked at when they can be read.
+		s.fill()
 		key, kerr := identity.LoadKey(s.keyFile())
 		roster, rerr := identity.LoadRoster(s.rosterFile())
 		found(kerr)
 		found(rerr)
-		if h, ok := roster.ByName(s.Host); rerr == nil && !ok {
-			found(fmt.Errorf("%s: host %q is not in %s", path, s.Host, s.rosterFile()))
-		} else if rerr == nil && kerr == nil && h.Fingerprint != key.Fingerprint() {
-			found(fmt.Errorf("%s: %s has fingerprint %s, the key in %s has %s: put the right one in the roster of every host",
-				s.rosterFile(), s.Host, h.Fingerprint, s.keyFile(), key.Fingerprint()))
+		if kerr == nil && rerr == nil {
+			found(s.inRoster(path, key, roster))
+		}
+		if rerr == nil {
+			found(s.checkMember())
 		}
 		if len(s.Etcd.Endpoints) > 0 {
 			if err := s.Etcd.Validate(); err != nil {
@@ -87,8 +95,9 @@ func checkConfig(c *cobra.Command) error {
 				found(err)
 			}
 		}
-		if _, err := os.Stat(s.Data); err != nil && !errors.Is(err, os.ErrNotExist) {
-			found(err)
+		// It may be missing: what writes there first makes it.
+		if err := unix.Access(s.Data, unix.W_OK); err != nil && !errors.Is(err, os.ErrNotExist) {
+			found(fmt.Errorf("%s: data: %s: %w: let the user that the agent runs as write there", path, s.Data, err))
 		}
 	}
 	check.OK = len(check.Problems) == 0
@@ -107,6 +116,15 @@ func checkConfig(c *cobra.Command) error {
 		return &exitError{code: exitUsage}
 	}
 	return nil
+}
+
+// checkMember looks at the section as `suffrage member` does.
+func (s Settings) checkMember() error {
+	m, err := s.member()
+	if err != nil {
+		return err
+	}
+	return config.Under("member", m.Validate())
 }
 
 // split takes joined errors apart.

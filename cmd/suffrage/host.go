@@ -3,12 +3,17 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/user"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"suffrage/membership"
 	"suffrage/membership/etcd"
@@ -24,6 +29,9 @@ themselves:
   ineligible  may not be given one; if it votes, it may be moved
   pinned      may never lose its vote automatically
 A voter that was never marked is unmanaged: reported, never moved.`,
+		Example: `  suffrage host list
+  suffrage host eligible h4 --reason "wired, SSD"
+  suffrage host pin h1`,
 	}
 	c.AddCommand(newHostListCmd(),
 		newMarkCmd("eligible", "Allow the host a vote", func(m *membership.Mark, s membership.Say) { s.Value = true; m.Eligible = &s }),
@@ -94,6 +102,13 @@ func newMarkCmd(verb, short string, set func(*membership.Mark, membership.Say)) 
 		Args:              exactly("HOST"),
 		ValidArgsFunction: completeHosts,
 		RunE: func(c *cobra.Command, args []string) error {
+			reason, _ := c.Flags().GetString("reason")
+			by, _ := c.Flags().GetString("by")
+			for flag, text := range map[string]string{"reason": reason, "by": by} {
+				if err := oneLine(text); err != nil {
+					return usage(fmt.Errorf("--%s: %w", flag, err))
+				}
+			}
 			f, err := openFleet(c)
 			if err != nil {
 				return err
@@ -102,8 +117,6 @@ func newMarkCmd(verb, short string, set func(*membership.Mark, membership.Say)) 
 			if err := f.known(args[0]); err != nil {
 				return err
 			}
-			reason, _ := c.Flags().GetString("reason")
-			by, _ := c.Flags().GetString("by")
 			say := membership.Say{By: cmp.Or(by, caller()), At: time.Now().UTC().Truncate(time.Second), Reason: reason}
 			ctx, cancel := context.WithTimeout(c.Context(), f.callTimeout())
 			defer cancel()
@@ -129,6 +142,11 @@ func newMarkCmd(verb, short string, set func(*membership.Mark, membership.Say)) 
 
 // unreachable says which etcd did not do it, and where to look.
 func (f *fleet) unreachable(err error) error {
+	if errors.Is(err, context.DeadlineExceeded) || status.Code(err) == codes.DeadlineExceeded {
+		// The client tries every endpoint, so that no address is to blame.
+		return fmt.Errorf("etcd did not answer within %s at any of %s: most often there is no quorum; suffrage status shows which voters answer",
+			f.callTimeout(), strings.Join(f.Etcd.Endpoints, ", "))
+	}
 	what, next := etcd.Explain(err, f.Etcd.Endpoints[0])
 	return fmt.Errorf("%s; %s", what, next)
 }
@@ -143,6 +161,22 @@ func caller() string {
 	}
 	host, _ := os.Hostname()
 	return name + "@" + host
+}
+
+// maxText bounds what a person says in a mark, in bytes.
+const maxText = 500
+
+// oneLine refuses what would upset the tables and terminals that show it later.
+func oneLine(text string) error {
+	if len(text) > maxText {
+		return fmt.Errorf("found %d bytes; allowed: at most %d", len(text), maxText)
+	}
+	for _, r := range text {
+		if !unicode.IsPrint(r) {
+			return fmt.Errorf("found %q; allowed: one line of printable text", r)
+		}
+	}
+	return nil
 }
 
 // exactly takes the arguments that are named, no more and no fewer.

@@ -18,7 +18,11 @@ import (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ends := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) { // nohup ignores it, and means that
+		ends = append(ends, syscall.SIGHUP) // a closed terminal
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), ends...)
 	defer stop()
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
@@ -87,7 +91,11 @@ removes, under one lock, and turns back where something goes wrong.
 Start here:
   suffrage observe --endpoints https://10.0.0.1:2379 …   look at any etcd
   suffrage demo                                          a fleet on this machine
-  suffrage status                                        your fleet in one screen`,
+  suffrage status                                        your fleet in one screen
+
+Exit codes: 0 done; 1 it could not be done, the reason is on stderr; 2 the command
+line, or a file that a person wrote, is wrong. docs/commands.md has the forms of
+-o json.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Version:       version(),
@@ -113,7 +121,33 @@ Start here:
 	add("look", newStatusCmd(), newExplainCmd(), newPlanCmd(), newObserveCmd(), newOperationsCmd(), newDemoCmd(), newDecideCmd(), newReplayCmd())
 	add("say", newHostCmd(), newModeCmd(), newPauseCmd(), newResumeCmd(), newClearQuarantineCmd(), newSnapshotCmd(), newClusterCmd())
 	add("run", newAgentCmd(), newControllerCmd(), newMemberCmd(), newIdentityCmd(), newConfigCmd())
+	strict(root)
 	return root
+}
+
+// strict makes wrong words the caller's mistake everywhere: cobra shows help and
+// exit code 0 for "host elligible h4", which a script takes for success.
+func strict(c *cobra.Command) {
+	if c.HasSubCommands() && !c.Runnable() {
+		c.SuggestionsMinimumDistance = 2
+		c.Args = func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return nil
+			}
+			err := fmt.Errorf("unknown command %q for %q; see: %s --help", args[0], c.CommandPath(), c.CommandPath())
+			if near := c.SuggestionsFor(args[0]); len(near) > 0 {
+				err = fmt.Errorf("unknown command %q for %q; did you mean %q?", args[0], c.CommandPath(), near[0])
+			}
+			return err
+		}
+		c.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
+	}
+	if check := c.Args; check != nil {
+		c.Args = func(c *cobra.Command, args []string) error { return usage(check(c, args)) }
+	}
+	for _, sub := range c.Commands() {
+		strict(sub)
+	}
 }
 
 // version is the module's, or the commit that it was built from.

@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"sync"
+	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -114,7 +116,7 @@ type watched struct {
 
 func (w *watched) Read(p []byte) (int, error) {
 	n, err := w.Conn.Read(p)
-	if err != nil && !errors.Is(err, net.ErrClosed) {
+	if err != nil && !errors.Is(err, net.ErrClosed) && !errors.Is(err, os.ErrDeadlineExceeded) {
 		if errors.Is(err, io.EOF) {
 			err = errHungUp
 		}
@@ -122,6 +124,22 @@ func (w *watched) Read(p []byte) (int, error) {
 	}
 	return n, err
 }
+
+// Write looks for the other end's last words when it cannot write: gRPC closes
+// the connection at once, and they would stay unread.
+func (w *watched) Write(p []byte) (int, error) {
+	n, err := w.Conn.Write(p)
+	if err != nil && !errors.Is(err, net.ErrClosed) {
+		if w.Conn.SetReadDeadline(time.Now().Add(lastWords)) == nil {
+			_, _ = w.Read(make([]byte, 1))
+		}
+		w.c.note(err)
+	}
+	return n, err
+}
+
+// lastWords is how long to wait for what has mostly arrived already.
+const lastWords = 100 * time.Millisecond
 
 var errHungUp = errors.New("the connection was closed by the other end")
 

@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -30,6 +31,9 @@ func Explain(err error, endpoint string) (what, next string) {
 			return what, next
 		}
 	}
+	if host == "" {
+		return err.Error(), "look at the files and flags given"
+	}
 	return err.Error(), "look at the log of etcd at " + host
 }
 
@@ -56,17 +60,19 @@ func explainTLS(err error, host string) (what, next string) {
 	)
 	text := err.Error()
 	switch {
+	case strings.Contains(text, "tls: private key does not match"):
+		return strings.TrimPrefix(text, "etcd: "), "give the key that the certificate was made for"
 	case errors.As(err, &authority):
 		by := "an authority"
 		if authority.Cert != nil {
 			by = fmt.Sprintf("%q", authority.Cert.Issuer.String())
 		}
-		return "its certificate is signed by " + by + ", which is not in the CA file",
+		return "its certificate is signed by " + by + ", which is not in the CA file (nor, without one, trusted by this system)",
 			"give the CA that signed etcd's server certificates (K3s: server/tls/etcd/server-ca.crt; kubeadm: /etc/kubernetes/pki/etcd/ca.crt)"
 	case errors.As(err, &name):
 		names := "none"
 		if name.Certificate != nil {
-			names = strings.Join(certNames(name.Certificate), ", ")
+			names = cmp.Or(strings.Join(certNames(name.Certificate), ", "), names)
 		}
 		return fmt.Sprintf("its certificate does not name %s (it names: %s)", name.Host, names),
 			"use an address that the certificate names, or issue the certificate again with this one"

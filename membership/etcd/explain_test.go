@@ -78,6 +78,9 @@ func TestExplainWithoutConnection(t *testing.T) {
 	if _, err := cfg.TLS(); err == nil || !strings.Contains(err.Error(), expired.cert) {
 		t.Errorf("a certificate given as a key: %v", err)
 	}
+	_, stranger := certificate(t, time.Now().Add(time.Hour))
+	cfg.Key = stranger.key
+	_, mismatch := cfg.TLS()
 	for _, test := range []struct {
 		err  error
 		want string
@@ -85,6 +88,7 @@ func TestExplainWithoutConnection(t *testing.T) {
 		{x509.CertificateInvalidError{Reason: x509.Expired}, "expired"},
 		{context.Canceled, "given up"},
 		{context.DeadlineExceeded, "no connection in time"},
+		{mismatch, "does not match"},
 		{errors.New("a novelty"), "a novelty"}, // never swallowed
 	} {
 		if what, next := etcd.Explain(test.err, "https://h:2379"); !strings.Contains(what, test.want) || next == "" {
