@@ -6,7 +6,7 @@ BIN  := bin/suffrage
 CC   ?= cc
 RACE := $(shell command -v $(firstword $(CC)) >/dev/null 2>&1 && echo -race)
 
-.PHONY: demo test sim compat build lint bench fuzz clean
+.PHONY: demo test fleet sim compat build lint bench fuzz clean
 
 build:
 	go build -o $(BIN) ./cmd/suffrage
@@ -20,6 +20,11 @@ test:
 	@test -n "$(RACE)" || echo "NOTE: no C compiler ($(CC)), so the race detector is off" >&2
 	go test $(RACE) -timeout 10m ./...
 	@test -z "$(RACE)" || go test ./membership/memtest # one goroutine: all of it without the detector
+
+# The tests with real fleets that take minutes: trouble of every kind, and a swap
+# whose controller is killed at every step.
+fleet:
+	SUFFRAGE_FLEET=1 go test -count=1 -timeout 20m -v -run 'TestFleetInTrouble|TestSwap' ./cmd/suffrage
 
 # The model cluster: SEEDS runs in which things go wrong, and every pair of
 # faults of a swap and of each way back. A seed that fails prints how to run it

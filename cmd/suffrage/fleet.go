@@ -135,11 +135,11 @@ func (f *fleet) look(ctx context.Context) (look, error) {
 		return look{}, err
 	}
 	if in.View.Error == "" {
-		open, _, err := etcd.OpenOperation(ctx, f.client)
+		open, record, err := etcd.OpenOperation(ctx, f.client)
 		if err != nil {
 			return look{}, f.unreachable(err)
 		}
-		in.Open = open
+		in.Open, in.Term = open, uint64(record.Term)
 	}
 	l := look{in: in, d: membership.Decide(in)}
 	if in.View.Error != "" {

@@ -22,6 +22,7 @@ An outcome is one of
   completed  it is as planned
   undone     it turned back; the voters are those from before
   stopped    somebody else changed the membership, and the owner took over`, etcd.MaxOperations),
+		Example: "  suffrage operations list\n  suffrage operations show 20260301t000000-1",
 	}
 	c.AddCommand(newOperationsListCmd(), newOperationsShowCmd(), newOperationsWithdrawCmd())
 	return c

@@ -18,7 +18,7 @@ import (
 // controller that carries it out killed at one step after the other.
 func TestSwap(t *testing.T) {
 	if testing.Short() {
-		t.Skip("starts ten processes and takes minutes")
+		t.Skip("starts ten processes and takes a minute")
 	}
 	program := plainBinary(t)
 	t.Run("by itself", func(t *testing.T) {
@@ -38,6 +38,7 @@ func TestSwap(t *testing.T) {
 		}
 	})
 	t.Run("its controller killed at every step", func(t *testing.T) {
+		inFull(t)
 		killed := map[string]bool{}
 		r, _ := swapInDemo(t, program, func(f *ownersFleet) {
 			s := run1[Status](f, "h1", "status")

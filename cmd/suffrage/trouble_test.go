@@ -22,9 +22,7 @@ import (
 // print. One fleet serves all of it, since starting one takes a quarter of a
 // minute.
 func TestFleetInTrouble(t *testing.T) {
-	if testing.Short() {
-		t.Skip("starts ten processes and takes minutes")
-	}
+	inFull(t)
 	f := &ownersFleet{t: t, program: plainBinary(t), dir: filepath.Join(t.TempDir(), "fleet")}
 	f.start()
 
@@ -100,6 +98,14 @@ func TestFleetInTrouble(t *testing.T) {
 	out, code := f.run("h1", "replay", filepath.Join(f.dir, leader, "data", "decisions"))
 	if code != 0 || !strings.Contains(out, "would swap h3") {
 		t.Errorf("replay: exit %d\n%s", code, out)
+	}
+}
+
+// inFull skips what takes minutes, unless all is asked for.
+func inFull(t *testing.T) {
+	t.Helper()
+	if os.Getenv("SUFFRAGE_FLEET") == "" {
+		t.Skip("takes minutes; make fleet runs it")
 	}
 }
 

@@ -81,7 +81,7 @@ func (l *Loop) step(ctx context.Context, o *Operator, journal func() (*membershi
 	if err != nil {
 		return err
 	}
-	in, d, err := l.look(ctx, open)
+	in, d, err := l.look(ctx, open, o.Journal.Term())
 	if err != nil {
 		return err
 	}

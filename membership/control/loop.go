@@ -57,7 +57,7 @@ func (l *Loop) Run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		in, d, err := l.look(ctx, open)
+		in, d, err := l.look(ctx, open, 0)
 		if err != nil {
 			return err
 		}
@@ -86,14 +86,15 @@ func (l *Loop) peek(ctx context.Context) (*membership.Operation, error) {
 	return open, nil
 }
 
-// look is one round up to its decision, and its report.
-func (l *Loop) look(ctx context.Context, open *membership.Operation) (membership.Inputs, membership.Decision, error) {
+// look is one round up to its decision, and its report. term is that of the
+// Lease while it is held, 0 while it is not.
+func (l *Loop) look(ctx context.Context, open *membership.Operation, term uint64) (membership.Inputs, membership.Decision, error) {
 	began := time.Now()
 	in, err := l.Gatherer.Gather(ctx)
 	if err != nil {
 		return in, membership.Decision{}, fmt.Errorf("control: round ended: %w", err)
 	}
-	in.Open = open
+	in.Open, in.Term = open, term
 	d := membership.Decide(in)
 	if err := l.Gatherer.Remember(ctx, d); err != nil && ctx.Err() == nil {
 		l.Log.Warn("ages of the decision not written down", "err", err)
