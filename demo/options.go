@@ -69,6 +69,9 @@ func (o Options) Validate() error {
 	if o.Period < minPeriod || o.Period > maxPeriod {
 		errs = append(errs, fmt.Errorf("demo: period %v: allowed: %v to %v", o.Period, minPeriod, maxPeriod))
 	}
+	if o.For < 0 {
+		errs = append(errs, fmt.Errorf("demo: for %v: allowed: more than 0s", o.For))
+	}
 	if !slices.Contains([]Until{UntilStopped, UntilDecision, UntilSteady}, o.Until) {
 		errs = append(errs, fmt.Errorf("demo: until %q: allowed: %s or %s", o.Until, UntilDecision, UntilSteady))
 	}

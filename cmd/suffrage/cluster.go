@@ -12,7 +12,7 @@ import (
 )
 
 func newClusterCmd() *cobra.Command {
-	c := &cobra.Command{Use: "cluster", Short: "Say which etcd cluster is yours"}
+	c := &cobra.Command{Use: "cluster", Short: "Say which etcd cluster is yours", Example: "  suffrage cluster accept 8e9e05c52164694d"}
 	c.AddCommand(&cobra.Command{
 		Use:   "accept CLUSTER-ID",
 		Short: "Accept a cluster that a restore or a reset made",

@@ -19,7 +19,11 @@ import (
 var exampleConfig string
 
 func newConfigCmd() *cobra.Command {
-	c := &cobra.Command{Use: "config", Short: "Check the settings file, or print an example"}
+	c := &cobra.Command{
+		Use:     "config",
+		Short:   "Check the settings file, or print an example",
+		Example: "  suffrage config example\n  suffrage config check",
+	}
 	c.AddCommand(&cobra.Command{
 		Use:   "example",
 		Short: "A settings file with every key, its default and what it means",

@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -48,7 +51,14 @@ seccomp's user notification (Linux 5.5), no root.
 
 --until decision ends with exit code 0 when a plan, or a refusal that is not
 about unfilled windows, has held for a window, and prints it. --until steady
-does the same for "nothing needs doing"; --slow then holds from the start.`,
+does the same for "nothing needs doing"; --slow then holds from the start.
+
+Exit codes: 0 what --until waits for was reached, or Ctrl-C without --until; 1 it
+was not, or a process could not be started or ended; 2 wrong flags.`,
+		Example: `  suffrage demo
+  suffrage demo --slow h2=300ms
+  suffrage demo --slow-disk h2=600ms --until decision -o json
+  suffrage demo --dir /tmp/fleet --slow h3=0s      # a fleet to try things on`,
 		Args: cobra.NoArgs,
 	}
 	f := c.Flags()
@@ -135,7 +145,16 @@ func runDemo(c *cobra.Command, o demo.Options) error {
 		}
 		return w
 	}
-	d, err := demo.Run(c.Context(), o)
+	ctx, cancel := context.WithCancel(c.Context())
+	defer cancel()
+	// A reader that goes away (demo 2>&1 | head) ends it as Ctrl-C does; the
+	// default ends it at once and leaves the temporary directory behind. The signal
+	// itself says nothing: broken connections of the relay raise it too.
+	broken := make(chan os.Signal, 1)
+	signal.Notify(broken, syscall.SIGPIPE)
+	defer signal.Stop(broken)
+	o.Progress = &listened{w: o.Progress, gone: cancel}
+	d, err := demo.Run(ctx, o)
 	if err != nil {
 		if errors.Is(err, context.Canceled) {
 			return errors.New("demo: stopped before it could end by itself")
@@ -146,6 +165,20 @@ func runDemo(c *cobra.Command, o demo.Options) error {
 		return nil
 	}
 	return printDecision(c, d)
+}
+
+// listened writes for as long as somebody reads.
+type listened struct {
+	w    io.Writer
+	gone func()
+}
+
+func (l *listened) Write(p []byte) (int, error) {
+	n, err := l.w.Write(p)
+	if err != nil {
+		l.gone()
+	}
+	return n, err
 }
 
 // demoSettings is the settings file of one host, the same as on a real one but

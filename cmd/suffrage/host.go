@@ -24,6 +24,9 @@ themselves:
   ineligible  may not be given one; if it votes, it may be moved
   pinned      may never lose its vote automatically
 A voter that was never marked is unmanaged: reported, never moved.`,
+		Example: `  suffrage host list
+  suffrage host eligible h4 --reason "wired, SSD"
+  suffrage host pin h1`,
 	}
 	c.AddCommand(newHostListCmd(),
 		newMarkCmd("eligible", "Allow the host a vote", func(m *membership.Mark, s membership.Say) { s.Value = true; m.Eligible = &s }),

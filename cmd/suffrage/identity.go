@@ -75,7 +75,7 @@ the roster of every host. Refuses where a key already exists.`,
 			}
 			host, err := rosterHost(name, address, port, key)
 			if err != nil {
-				return err
+				return usage(err)
 			}
 			if err := os.MkdirAll(f.dir, 0o755); err != nil {
 				return fmt.Errorf("identity: make directory: %w", err)

@@ -17,7 +17,7 @@ import (
 )
 
 func newIdentityCACmd() *cobra.Command {
-	cmd := &cobra.Command{Use: "ca", Short: "The authority that signs etcd certificates", Args: cobra.NoArgs}
+	cmd := &cobra.Command{Use: "ca", Short: "The authority that signs etcd certificates", Example: "  suffrage identity ca init"}
 	var dir string
 	init := &cobra.Command{
 		Use:   "init",

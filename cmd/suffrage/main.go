@@ -115,7 +115,33 @@ Start here:
 	add("look", newStatusCmd(), newExplainCmd(), newPlanCmd(), newObserveCmd(), newDemoCmd(), newDecideCmd(), newReplayCmd())
 	add("say", newHostCmd(), newSnapshotCmd(), newClusterCmd())
 	add("run", newAgentCmd(), newControllerCmd(), newMemberCmd(), newIdentityCmd(), newConfigCmd())
+	strict(root)
 	return root
+}
+
+// strict makes wrong words the caller's mistake everywhere: cobra shows help and
+// exit code 0 for "host elligible h4", which a script takes for success.
+func strict(c *cobra.Command) {
+	if c.HasSubCommands() && !c.Runnable() {
+		c.SuggestionsMinimumDistance = 2
+		c.Args = func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return nil
+			}
+			err := fmt.Errorf("unknown command %q for %q; see: %s --help", args[0], c.CommandPath(), c.CommandPath())
+			if near := c.SuggestionsFor(args[0]); len(near) > 0 {
+				err = fmt.Errorf("unknown command %q for %q; did you mean %q?", args[0], c.CommandPath(), near[0])
+			}
+			return err
+		}
+		c.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
+	}
+	if check := c.Args; check != nil {
+		c.Args = func(c *cobra.Command, args []string) error { return usage(check(c, args)) }
+	}
+	for _, sub := range c.Commands() {
+		strict(sub)
+	}
 }
 
 // version is the module's, or the commit that it was built from.

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+)
+
+// A script that mistypes must not take the help for success.
+func TestWrongWordsEndWithTwo(t *testing.T) {
+	for _, test := range []struct{ args, want string }{
+		{"no-such", "unknown command"},
+		{"host elligible h4", `did you mean "eligible"`},
+		{"host", ""}, // asks for nothing: help, no mistake
+		{"identity ca foo", "see: suffrage identity ca --help"},
+		{"snapshot foo", "unknown command"},
+		{"status x", "unknown command"},
+		{"replay", "requires at least 1 arg"},
+		{"explain", "takes 1 argument"},
+		{"plan --nope", "unknown flag"},
+		{"status -o yaml", "allowed are text and json"},
+		{"identity init", "--host and --address are needed"},
+		{"demo --for -1s", "for -1s: allowed"},
+		{"demo --slow h3", "HOST=DURATION"},
+	} {
+		var out, errs bytes.Buffer
+		code := run(t.Context(), strings.Fields(test.args), &out, &errs)
+		want := exitUsage
+		if test.want == "" {
+			want = exitOK
+		}
+		if code != want || !strings.Contains(errs.String(), test.want) {
+			t.Errorf("suffrage %s: code %d, said %q; want %d and %q", test.args, code, errs.String(), want, test.want)
+		}
+	}
+}
+
+func TestEveryCommandShowsAnExample(t *testing.T) {
+	var walk func(*cobra.Command)
+	walk = func(c *cobra.Command) {
+		if c.Hidden || c.Name() == "help" || c.Name() == "completion" {
+			return
+		}
+		if c.HasParent() && !strings.Contains(c.Example, c.CommandPath()) {
+			t.Errorf("%s: its help has no example of it", c.CommandPath())
+		}
+		for _, sub := range c.Commands() {
+			walk(sub)
+		}
+	}
+	walk(newRoot())
+}
