@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"suffrage/config"
 	"suffrage/identity"
@@ -74,15 +75,16 @@ func checkConfig(c *cobra.Command) error {
 		found(err)
 	} else {
 		// What the settings name can only be looked at when they can be read.
+		s.fill()
 		key, kerr := identity.LoadKey(s.keyFile())
 		roster, rerr := identity.LoadRoster(s.rosterFile())
 		found(kerr)
 		found(rerr)
-		if h, ok := roster.ByName(s.Host); rerr == nil && !ok {
-			found(fmt.Errorf("%s: host %q is not in %s", path, s.Host, s.rosterFile()))
-		} else if rerr == nil && kerr == nil && h.Fingerprint != key.Fingerprint() {
-			found(fmt.Errorf("%s: %s has fingerprint %s, the key in %s has %s: put the right one in the roster of every host",
-				s.rosterFile(), s.Host, h.Fingerprint, s.keyFile(), key.Fingerprint()))
+		if kerr == nil && rerr == nil {
+			found(s.inRoster(path, key, roster))
+		}
+		if rerr == nil {
+			found(s.checkMember())
 		}
 		if len(s.Etcd.Endpoints) > 0 {
 			if err := s.Etcd.Validate(); err != nil {
@@ -91,8 +93,9 @@ func checkConfig(c *cobra.Command) error {
 				found(err)
 			}
 		}
-		if _, err := os.Stat(s.Data); err != nil && !errors.Is(err, os.ErrNotExist) {
-			found(err)
+		// It may be missing: what writes there first makes it.
+		if err := unix.Access(s.Data, unix.W_OK); err != nil && !errors.Is(err, os.ErrNotExist) {
+			found(fmt.Errorf("%s: data: %s: %w: let the user that the agent runs as write there", path, s.Data, err))
 		}
 	}
 	check.OK = len(check.Problems) == 0
@@ -111,6 +114,15 @@ func checkConfig(c *cobra.Command) error {
 		return &exitError{code: exitUsage}
 	}
 	return nil
+}
+
+// checkMember looks at the section as `suffrage member` does.
+func (s Settings) checkMember() error {
+	m, err := s.member()
+	if err != nil {
+		return err
+	}
+	return config.Under("member", m.Validate())
 }
 
 // split takes joined errors apart.

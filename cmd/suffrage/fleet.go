@@ -38,7 +38,7 @@ func openFleet(c *cobra.Command) (*fleet, error) {
 	}
 	client, err := s.Etcd.Client()
 	if err != nil {
-		return nil, err
+		return nil, usage(fmt.Errorf("%w; suffrage config check looks at all of it", err))
 	}
 	agents := agent.NewClient(key, func() *identity.Roster { return roster })
 	return &fleet{Settings: s, roster: roster, client: client, agents: agents}, nil

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/user"
 	"time"
+	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -97,6 +98,13 @@ func newMarkCmd(verb, short string, set func(*membership.Mark, membership.Say)) 
 		Args:              exactly("HOST"),
 		ValidArgsFunction: completeHosts,
 		RunE: func(c *cobra.Command, args []string) error {
+			reason, _ := c.Flags().GetString("reason")
+			by, _ := c.Flags().GetString("by")
+			for flag, text := range map[string]string{"reason": reason, "by": by} {
+				if err := oneLine(text); err != nil {
+					return usage(fmt.Errorf("--%s: %w", flag, err))
+				}
+			}
 			f, err := openFleet(c)
 			if err != nil {
 				return err
@@ -105,8 +113,6 @@ func newMarkCmd(verb, short string, set func(*membership.Mark, membership.Say)) 
 			if err := f.known(args[0]); err != nil {
 				return err
 			}
-			reason, _ := c.Flags().GetString("reason")
-			by, _ := c.Flags().GetString("by")
 			say := membership.Say{By: cmp.Or(by, caller()), At: time.Now().UTC().Truncate(time.Second), Reason: reason}
 			ctx, cancel := context.WithTimeout(c.Context(), f.callTimeout())
 			defer cancel()
@@ -146,6 +152,22 @@ func caller() string {
 	}
 	host, _ := os.Hostname()
 	return name + "@" + host
+}
+
+// maxText bounds what a person says in a mark, in bytes.
+const maxText = 500
+
+// oneLine refuses what would upset the tables and terminals that show it later.
+func oneLine(text string) error {
+	if len(text) > maxText {
+		return fmt.Errorf("found %d bytes; allowed: at most %d", len(text), maxText)
+	}
+	for _, r := range text {
+		if !unicode.IsPrint(r) {
+			return fmt.Errorf("found %q; allowed: one line of printable text", r)
+		}
+	}
+	return nil
 }
 
 // exactly takes the arguments that are named, no more and no fewer.

@@ -45,7 +45,7 @@ type ControllerSettings struct {
 	Mode string `yaml:"mode"`
 	// Metrics is where /metrics, /livez, /readyz and /decision are served.
 	Metrics string `yaml:"metrics"`
-	// Round is the time between two rounds; between one sample period and ten.
+	// Round is the time between two rounds; one to twenty sample periods.
 	Round fitness.Duration `yaml:"round"`
 	// HostTimeout bounds the pull of one agent. Too low and a slow host seems
 	// away; too high and one that is away delays the round.
@@ -208,14 +208,28 @@ func loadHost(c *cobra.Command) (Settings, *identity.Key, *identity.Roster, erro
 	}
 	key, err := identity.LoadKey(s.keyFile())
 	if err != nil {
-		return s, nil, nil, err
+		return s, nil, nil, usage(err)
 	}
 	roster, err := identity.LoadRoster(s.rosterFile())
 	if err != nil {
 		return s, nil, nil, usage(err)
 	}
-	if _, ok := roster.ByName(s.Host); !ok {
-		return s, nil, nil, usage(fmt.Errorf("%s: host %q is not in %s; add it there: suffrage identity show prints its entry", c.Flag("config").Value, s.Host, s.rosterFile()))
+	if err := s.inRoster(c.Flag("config").Value.String(), key, roster); err != nil {
+		return s, nil, nil, usage(err)
 	}
 	return s, key, roster, nil
+}
+
+// inRoster says what is wrong with this host's entry: without the right one no
+// other host talks to this one.
+func (s Settings) inRoster(path string, key *identity.Key, roster *identity.Roster) error {
+	h, ok := roster.ByName(s.Host)
+	if !ok {
+		return fmt.Errorf("%s: host %q is not in %s; add it there: suffrage identity show prints its entry", path, s.Host, s.rosterFile())
+	}
+	if h.Fingerprint != key.Fingerprint() {
+		return fmt.Errorf("%s: %s has fingerprint %s, the key in %s has %s: put the right one in the roster of every host",
+			s.rosterFile(), s.Host, h.Fingerprint, s.keyFile(), key.Fingerprint())
+	}
+	return nil
 }

@@ -23,6 +23,8 @@ func TestWrongWordsEndWithTwo(t *testing.T) {
 		{"status -o yaml", "allowed are text and json"},
 		{"identity init", "--host and --address are needed"},
 		{"demo --for -1s", "for -1s: allowed"},
+		{"host pin h3 --reason a\x1b[31m", "printable"}, // it would colour everybody's terminal
+		{"host pin h3 --by " + strings.Repeat("a", 501), "at most 500"},
 		{"demo --slow h3", "HOST=DURATION"},
 	} {
 		var out, errs bytes.Buffer
