@@ -2,12 +2,14 @@ package main
 
 import (
 	_ "embed"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
+	"sigs.k8s.io/yaml"
 
 	"suffrage/config"
 	"suffrage/identity"
@@ -34,11 +36,11 @@ func newConfigCmd() *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if wantsJSON(c) {
-				s := DefaultSettings()
-				if err := config.Decode("example.yaml", []byte(exampleConfig), &s); err != nil {
-					return err
+				j, err := yaml.YAMLToJSON([]byte(exampleConfig)) // the keys of the file
+				if err != nil {
+					return fmt.Errorf("config: %w", err)
 				}
-				return printJSON(c.OutOrStdout(), s)
+				return printJSON(c.OutOrStdout(), json.RawMessage(j))
 			}
 			_, err := fmt.Fprint(c.OutOrStdout(), exampleConfig)
 			return err

@@ -89,7 +89,11 @@ dry-run: it reports what it would do and changes nothing.
 Start here:
   suffrage observe --endpoints https://10.0.0.1:2379 …   look at any etcd
   suffrage demo                                          a fleet on this machine
-  suffrage status                                        your fleet in one screen`,
+  suffrage status                                        your fleet in one screen
+
+Exit codes: 0 done; 1 it could not be done, the reason is on stderr; 2 the command
+line, or a file that a person wrote, is wrong. docs/commands.md has the forms of
+-o json.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Version:       version(),
