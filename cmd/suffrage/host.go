@@ -3,13 +3,17 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/user"
+	"strings"
 	"time"
 	"unicode"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"suffrage/membership"
 	"suffrage/membership/etcd"
@@ -138,6 +142,11 @@ func newMarkCmd(verb, short string, set func(*membership.Mark, membership.Say)) 
 
 // unreachable says which etcd did not do it, and where to look.
 func (f *fleet) unreachable(err error) error {
+	if errors.Is(err, context.DeadlineExceeded) || status.Code(err) == codes.DeadlineExceeded {
+		// The client tries every endpoint, so that no address is to blame.
+		return fmt.Errorf("etcd did not answer within %s at any of %s: most often there is no quorum; suffrage status shows which voters answer",
+			f.callTimeout(), strings.Join(f.Etcd.Endpoints, ", "))
+	}
 	what, next := etcd.Explain(err, f.Etcd.Endpoints[0])
 	return fmt.Errorf("%s; %s", what, next)
 }

@@ -116,21 +116,31 @@ func (s Status) print(w io.Writer) {
 		fmt.Fprintf(w, "controller: %s; this is what it would say\n", s.ControllerNote)
 	}
 	fmt.Fprintln(w)
+	// Marks are in etcd: without it, "unmanaged" would be a guess.
+	unread := slices.ContainsFunc(s.Decision.Refusals, func(r membership.Refusal) bool { return r.Code == membership.MembershipUnknown })
 	rows := [][]string{{"HOST", "ROLE", "MARK", "VERDICT", "SINCE"}}
 	for _, h := range s.Hosts {
 		since := "-"
 		if !h.Verdict.Since.IsZero() {
 			since = ago(h.Verdict.Since, now)
 		}
-		rows = append(rows, []string{h.Host, h.Role, h.Mark.Word(), h.Verdict.Status.String(), since})
+		mark := h.Mark.Word()
+		if unread {
+			mark = "not known"
+		}
+		rows = append(rows, []string{h.Host, h.Role, mark, h.Verdict.Status.String(), since})
 	}
 	table(w, rows)
 	for _, h := range s.Hosts {
-		switch {
-		case !h.Agent:
-			fmt.Fprintf(w, "\n%s: agent does not answer\n%s\n", h.Host, wrap(h.Error, "  "))
-		case len(h.Verdict.Reasons) > 0:
-			fmt.Fprintf(w, "\n%s:\n%s\n", h.Host, wrap(h.Verdict.String(), "  "))
+		if h.Agent && len(h.Verdict.Reasons) == 0 {
+			continue
+		}
+		fmt.Fprintf(w, "\n%s:\n", h.Host)
+		if len(h.Verdict.Reasons) > 0 {
+			fmt.Fprintln(w, wrap(h.Verdict.String(), "  "))
+		}
+		if !h.Agent {
+			fmt.Fprintln(w, wrap("its agent does not answer: "+h.Error, "  "))
 		}
 	}
 	for _, t := range s.Decision.Warnings {

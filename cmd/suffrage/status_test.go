@@ -1,0 +1,40 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"suffrage/fitness"
+	"suffrage/membership"
+)
+
+func TestStatusSaysWhatIsNotKnown(t *testing.T) {
+	at := time.Date(2026, 8, 6, 12, 0, 0, 0, time.UTC)
+	s := Status{At: at, Voters: 3, Target: 3, Hosts: []HostStatus{{
+		Host: "h3", Role: "voter", Error: "agent: pull report of host h3: connection refused",
+		Verdict: fitness.Verdict{Host: "h3", Status: fitness.Unfit, Since: at, Reasons: []fitness.Reason{
+			{Signal: fitness.RTT, Peer: "h1", Band: fitness.Over, Figure: fitness.Inf, Limit: 0.1, Count: 100}}},
+	}}}
+	print := func() string {
+		var b bytes.Buffer
+		s.print(&b)
+		return b.String()
+	}
+	if got := print(); !strings.Contains(got, "unmanaged") {
+		t.Errorf("a host that nobody marked is unmanaged:\n%s", got)
+	}
+	s.Decision.Refusals = []membership.Refusal{{Code: membership.MembershipUnknown}}
+	got := print()
+	if strings.Contains(got, "unmanaged") || !strings.Contains(got, "not known") {
+		t.Errorf("marks that could not be read are not known:\n%s", got)
+	}
+	// Others measured the way to it: that it is unfit has a reason, and so has that
+	// its agent is silent.
+	for _, want := range []string{"unfit: rtt to h1", "its agent does not answer: agent: pull report of host h3"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in:\n%s", want, got)
+		}
+	}
+}
