@@ -68,7 +68,10 @@ func (c *logCore) Write(e zapcore.Entry, fields []zapcore.Field) error {
 		attrs = append(attrs, slog.Any(k, v))
 	}
 	level := slog.LevelWarn
-	if e.Level >= zapcore.FatalLevel {
+	switch e.Level {
+	case zapcore.PanicLevel:
+		attrs = append(attrs, slog.String("next", "etcd ends here; if the disk is full, free space and start it again"))
+	case zapcore.FatalLevel:
 		// zap ends the process after this: etcd does not go on when its log could
 		// not be written, and must not. What was acknowledged is on other disks.
 		attrs = append(attrs, slog.String("next", "etcd ends here, nothing acknowledged is lost; if the disk is full, free space and start it again"))

@@ -49,11 +49,11 @@ func checkDatastore(c Config, s Start) error {
 		return err
 	}
 	switch {
-	case has && bootstrap:
-		return fmt.Errorf("%w in %s: start without --bootstrap to go on with it; a new cluster beside it would be a second one", ErrDatastorePresent, c.DataDir)
 	case has && !hasWAL(c.DataDir):
 		return fmt.Errorf("member: %s holds part of a datastore but no write-ahead log: its first start was interrupted, or files were lost: move %s aside and keep it",
 			c.DataDir, filepath.Join(c.DataDir, "member"))
+	case has && bootstrap:
+		return fmt.Errorf("%w in %s: start without --bootstrap to go on with it; a new cluster beside it would be a second one", ErrDatastorePresent, c.DataDir)
 	case !has && !bootstrap && !s.Join:
 		return fmt.Errorf("%w in %s, and none is made by accident: if the disk is not mounted, mount it; if this is one of the first members of a NEW cluster, run once: suffrage member --bootstrap",
 			ErrNoDatastore, c.DataDir)

@@ -13,6 +13,7 @@ import (
 	"go.etcd.io/etcd/client/pkg/v3/transport"
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 )
 
 // ErrRemoved means that the cluster removed this member. Its ID is dead for
@@ -163,6 +164,8 @@ func etcdConfig(c Config, core *logCore) (*embed.Config, error) {
 		e.PeerTLSInfo, e.ClientTLSInfo = t, t
 	}
 	e.LogLevel = "warn"
-	e.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.New(core))
+	// Where etcd would panic it cannot go on either; its stack helps nobody who
+	// has a full disk, and the exit code would be 2, that of wrong settings.
+	e.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.New(core, zap.WithPanicHook(zapcore.WriteThenFatal)))
 	return e, nil
 }
