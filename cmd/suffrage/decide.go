@@ -49,7 +49,8 @@ func newReplayCmd() *cobra.Command {
 		Short: "Decide again from many recorded inputs, one line each",
 		Long: `Decides again from recorded inputs, in the order of their times: a directory
 stands for the inputs files in it. One line per decision; -o json prints one
-JSON object per line. Ages are those that were recorded.`,
+JSON object per line. Ages are those that were recorded. A file that cannot be
+read is named on stderr, the others are still decided, and the exit code is 2.`,
 		Example: "  suffrage replay /var/lib/suffrage/decisions\n  suffrage replay night.inputs.json -o json",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -57,10 +58,13 @@ JSON object per line. Ages are those that were recorded.`,
 			if err != nil {
 				return usage(err)
 			}
+			bad := 0
 			for _, f := range files {
 				in, err := readInputs(c, f)
-				if err != nil {
-					return err
+				if err != nil { // one bad file must not hide the night that the others hold
+					fmt.Fprintln(c.ErrOrStderr(), "suffrage:", err)
+					bad++
+					continue
 				}
 				d := membership.Decide(in)
 				if wantsJSON(c) {
@@ -70,6 +74,9 @@ JSON object per line. Ages are those that were recorded.`,
 					continue
 				}
 				fmt.Fprintf(c.OutOrStdout(), "%s  %s\n", d.At.Local().Format("2006-01-02 15:04:05"), brief(d))
+			}
+			if bad > 0 {
+				return usage(fmt.Errorf("%d of %d files could not be decided again", bad, len(files)))
 			}
 			return nil
 		},

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -20,7 +21,11 @@ func TestMain(m *testing.M) {
 // TestScript runs whole sessions: testdata/script/*.txtar. UPDATE_SCRIPTS=1
 // rewrites what they expect.
 func TestScript(t *testing.T) {
-	testscript.Run(t, testscript.Params{Dir: "testdata/script", UpdateScripts: os.Getenv("UPDATE_SCRIPTS") != "", RequireExplicitExec: true, RequireUniqueNames: true})
+	inputs, err := filepath.Abs("../../membership/testdata/inputs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	testscript.Run(t, testscript.Params{Dir: "testdata/script", Setup: func(e *testscript.Env) error { e.Setenv("INPUTS", inputs); return nil }, UpdateScripts: os.Getenv("UPDATE_SCRIPTS") != "", RequireExplicitExec: true, RequireUniqueNames: true})
 }
 
 // The printed example is what the defaults are, key by key.

@@ -39,12 +39,18 @@ func (r *Recorder) Keep(in membership.Inputs, d membership.Decision) error {
 	return r.write(filepath.Join(r.Dir, name), b.Bytes())
 }
 
+// unfinished begins the names of files that do not have theirs yet.
+const unfinished = ".keep-"
+
 func (r *Recorder) write(path string, data []byte) error {
-	f, err := os.CreateTemp(r.Dir, ".keep-*")
+	f, err := os.CreateTemp(r.Dir, unfinished+"*")
 	if err != nil {
 		return fmt.Errorf("control: keep inputs: %w", err)
 	}
 	_, err = f.Write(data)
+	if err == nil {
+		err = f.Sync() // or a power cut leaves an empty file under the final name
+	}
 	if cerr := f.Close(); err == nil {
 		err = cerr
 	}
@@ -63,6 +69,11 @@ func (r *Recorder) prune(files int, bytes int64) error {
 	entries, err := os.ReadDir(r.Dir) // sorted by name, which is by time
 	if err != nil {
 		return fmt.Errorf("control: keep inputs: %w", err)
+	}
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), unfinished) { // of a controller that was killed
+			os.Remove(filepath.Join(r.Dir, e.Name()))
+		}
 	}
 	entries = slices.DeleteFunc(entries, func(e os.DirEntry) bool { return !strings.HasSuffix(e.Name(), suffix) })
 	sizes := make([]int64, len(entries))
