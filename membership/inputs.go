@@ -65,7 +65,9 @@ type Policy struct {
 	// Soak is how long all n+1 voters have to be well before the old one goes.
 	Soak fitness.Duration `json:"soak,omitempty"`
 	// Paused: nothing new is started.
-	Paused *Say           `json:"paused,omitempty"`
+	Paused *Say `json:"paused,omitempty"`
+	// Stop ends one operation where it is, by the owner's word.
+	Stop   *Stop          `json:"stop,omitempty"`
 	Limits fitness.Limits `json:"limits"`
 }
 

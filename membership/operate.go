@@ -29,16 +29,28 @@ func (a *assessment) operate() (Operation, *Act, []Refusal) {
 	m.resume()
 	m.find()
 	act, held := (*Act)(nil), m.foreign()
+	stop := a.in.Policy.Stop
+	stopped := stop != nil && stop.Operation == m.op.ID
 	switch {
-	case held == nil:
+	case held == nil && !stopped:
 		act, held = m.next()
 	case m.requested() != nil && m.out != nil: // nothing is left armed for whoever takes over
-		act, held = m.do(WithdrawRemoval, "remove", m.op.Out, m.op.OutMember, held[0].String()), nil
+		act, held = m.do(WithdrawRemoval, "remove", m.op.Out, m.op.OutMember, m.takenOver(held)), nil
+	case stopped:
+		act, held = m.finish(Stopped, "stopped by "+stop.By)
 	}
 	if len(held) > 0 {
 		m.op.note(held[0].String())
 	}
 	return *m.op, act, held
+}
+
+// takenOver says why a removal is not left armed.
+func (m *motion) takenOver(held []Refusal) string {
+	if len(held) > 0 {
+		return held[0].String()
+	}
+	return "stopped by " + m.in0().Policy.Stop.By
 }
 
 // motion is one operation on its way.

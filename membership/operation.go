@@ -19,6 +19,15 @@ const (
 	Stopped Outcome = "stopped"
 )
 
+// Stop is the owner's word that takes an operation over: it ends where it is,
+// with the members and fences as they are then.
+type Stop struct {
+	Operation string    `json:"operation"`
+	By        string    `json:"by"`
+	At        time.Time `json:"at"`
+	Reason    string    `json:"reason,omitempty"`
+}
+
 // Operation is a swap under way, and, once it has an outcome, one that ended.
 // While it is open it lives in the Lease's record (the journal); afterwards it
 // is history. What has been done is never taken from here but from the View:

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -102,13 +101,11 @@ func newMarkCmd(verb, short string, set func(*membership.Mark, membership.Say)) 
 		Args:              exactly("HOST"),
 		ValidArgsFunction: completeHosts,
 		RunE: func(c *cobra.Command, args []string) error {
-			reason, _ := c.Flags().GetString("reason")
-			by, _ := c.Flags().GetString("by")
-			for flag, text := range map[string]string{"reason": reason, "by": by} {
-				if err := oneLine(text); err != nil {
-					return usage(fmt.Errorf("--%s: %w", flag, err))
-				}
+			s, err := saidBy(c)
+			if err != nil {
+				return err
 			}
+			say := membership.Say{By: s.By, At: s.At, Reason: s.Reason}
 			f, err := openFleet(c)
 			if err != nil {
 				return err
@@ -117,7 +114,6 @@ func newMarkCmd(verb, short string, set func(*membership.Mark, membership.Say)) 
 			if err := f.known(args[0]); err != nil {
 				return err
 			}
-			say := membership.Say{By: cmp.Or(by, caller()), At: time.Now().UTC().Truncate(time.Second), Reason: reason}
 			ctx, cancel := context.WithTimeout(c.Context(), f.callTimeout())
 			defer cancel()
 			mark, err := etcd.UpdateMark(ctx, f.client, args[0], func(m membership.Mark) (membership.Mark, error) {
@@ -135,8 +131,7 @@ func newMarkCmd(verb, short string, set func(*membership.Mark, membership.Say)) 
 			return nil
 		},
 	}
-	c.Flags().String("reason", "", "why, for whoever reads it later")
-	c.Flags().String("by", "", "who says so (default: you, at this machine)")
+	sayFlags(c)
 	return c
 }
 

@@ -67,7 +67,10 @@ settings, or nobody there to confirm.`,
 			if len(args) == 0 {
 				p, err = etcd.LoadPolicy(ctx, f.client)
 			} else {
-				s := saidBy(c)
+				s, err := saidBy(c)
+				if err != nil {
+					return err
+				}
 				p, err = etcd.UpdatePolicy(ctx, f.client, func(p etcd.Policy) (etcd.Policy, error) {
 					p.Mode = &etcd.Said[string]{Value: args[0], By: s.By, At: s.At, Reason: s.Reason}
 					return p, nil
@@ -121,8 +124,13 @@ func sayFlags(c *cobra.Command) {
 	c.Flags().String("by", "", "who says so (default: you, at this machine)")
 }
 
-func saidBy(c *cobra.Command) said {
+func saidBy(c *cobra.Command) (said, error) {
 	reason, _ := c.Flags().GetString("reason")
 	by, _ := c.Flags().GetString("by")
-	return said{By: cmp.Or(by, caller()), Reason: reason, At: time.Now().UTC().Truncate(time.Second)}
+	for flag, text := range map[string]string{"reason": reason, "by": by} {
+		if err := oneLine(text); err != nil {
+			return said{}, usage(fmt.Errorf("--%s: %w", flag, err))
+		}
+	}
+	return said{By: cmp.Or(by, caller()), Reason: reason, At: time.Now().UTC().Truncate(time.Second)}, nil
 }

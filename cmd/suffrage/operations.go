@@ -24,7 +24,7 @@ An outcome is one of
   stopped    somebody else changed the membership, and the owner took over`, etcd.MaxOperations),
 		Example: "  suffrage operations list\n  suffrage operations show 20260301t000000-1",
 	}
-	c.AddCommand(newOperationsListCmd(), newOperationsShowCmd(), newOperationsWithdrawCmd())
+	c.AddCommand(newOperationsListCmd(), newOperationsShowCmd(), newOperationsWithdrawCmd(), newOperationsStopCmd())
 	return c
 }
 

@@ -50,7 +50,10 @@ func pauseCmd(pause bool, c *cobra.Command) *cobra.Command {
 		defer f.close()
 		ctx, cancel := context.WithTimeout(c.Context(), f.callTimeout())
 		defer cancel()
-		s := saidBy(c)
+		s, err := saidBy(c)
+		if err != nil {
+			return err
+		}
 		say := membership.Say{Value: pause, By: s.By, At: s.At, Reason: s.Reason}
 		if _, err := etcd.UpdatePolicy(ctx, f.client, func(p etcd.Policy) (etcd.Policy, error) {
 			p.Paused = &say

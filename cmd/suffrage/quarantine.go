@@ -35,7 +35,10 @@ host that is not in the roster.`,
 			}
 			ctx, cancel := context.WithTimeout(c.Context(), f.callTimeout())
 			defer cancel()
-			s := saidBy(c)
+			s, err := saidBy(c)
+			if err != nil {
+				return err
+			}
 			mark, err := etcd.UpdateMark(ctx, f.client, args[0], func(m membership.Mark) (membership.Mark, error) {
 				m.Cleared = &membership.Say{Value: true, By: s.By, At: s.At, Reason: s.Reason}
 				return m, nil

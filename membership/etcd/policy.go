@@ -34,6 +34,8 @@ type Policy struct {
 	Mode *Said[string] `json:"mode,omitempty"`
 	// Paused: true starts nothing new.
 	Paused *membership.Say `json:"paused,omitempty"`
+	// Stop ends one operation where it is.
+	Stop *membership.Stop `json:"stop,omitempty"`
 	// Target is the number of voters to keep: 3, 5, 7 or 9.
 	Target *Said[int] `json:"target,omitempty"`
 }
@@ -58,7 +60,7 @@ func (p Policy) Fill(to *membership.Policy) {
 	if p.Target != nil {
 		to.Target = p.Target.Value
 	}
-	to.Paused = p.Paused
+	to.Paused, to.Stop = p.Paused, p.Stop
 }
 
 // LoadPolicy gives the zero Policy where nothing was said. With an error nobody
