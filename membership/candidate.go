@@ -78,6 +78,9 @@ func (a *assessment) stand(host string, out vacancy) (fitness.Standing, *Refusal
 			return refuse(owner(VersionSkew, "", fmt.Sprintf("it runs suffrage %s, voter %s runs %s", h.Software, v, s), "install the voters' version on "+host))
 		}
 	}
+	if a.unarmed(host) {
+		return refuse(owner(NotQualified, "", "its agent runs no etcd server, so it cannot be made a voter", "set agent.unit on "+host))
+	}
 	if s := h.Facts.Server; s != nil && s.Datastore {
 		return refuse(owner(DatastorePresent, "", aDatastore, "move it aside on "+host))
 	}
@@ -123,6 +126,12 @@ func (a *assessment) stand(host string, out vacancy) (fitness.Standing, *Refusal
 			with("violating_pairs", int64(left), int64(before), "1"))
 	}
 	return a.standing(host, out), nil
+}
+
+// unarmed: Suffrage is to act, and has no hands on this host. In dry-run that
+// is no reason not to say what should be done.
+func (a *assessment) unarmed(host string) bool {
+	return a.in.Policy.Mode == Active && a.hosts[host].Facts.Server == nil
 }
 
 // unqualified names the kinds of evidence that the host has not given: a vote

@@ -398,6 +398,10 @@ func (f *fleet) joined(host string, learner bool, at time.Time) {
 
 func (f *fleet) server(host string, words []string) {
 	s := f.host(host).Facts.Server
+	if s == nil {
+		s = &fitness.ServerFacts{Role: "standby"}
+		f.host(host).Facts.Server = s
+	}
 	for _, w := range words {
 		switch w {
 		case "fenced", "unfenced":

@@ -148,7 +148,8 @@ func (a *assessment) noCandidate(out fitness.Suspect) []Refusal {
 	return lacks
 }
 
-// forbidden says what the owner's marks have against moving a voter.
+// forbidden says what there is against moving a voter: the owner's marks, or
+// that nobody could fence it.
 func (a *assessment) forbidden(out string) *Refusal {
 	var r Refusal
 	switch mark := a.hosts[out].Mark; {
@@ -160,6 +161,8 @@ func (a *assessment) forbidden(out string) *Refusal {
 		r = hold(Pinned, out, fmt.Sprintf("pinned by %s%s, and to blame: ", mark.Pinned.By, reason), "mend the host, or: suffrage host unpin "+out)
 	case !mark.IsManaged():
 		r = owner(UnmanagedVoter, out, "you have said nothing of it, so once out it could not come back; to blame: ", "suffrage host eligible "+out)
+	case a.unarmed(out):
+		r = owner(NotQualified, out, "its agent runs no etcd server, so it cannot be fenced; to blame: ", "set agent.unit on "+out)
 	default:
 		return nil
 	}

@@ -1,0 +1,99 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"suffrage/fitness"
+	"suffrage/membership"
+)
+
+// armed is a fleet whose agents could act, and a Lease that is always free. What
+// an operation does is proven in memtest; here it is when one is begun at all.
+type armed struct {
+	*testFleet
+	taken atomic.Int32
+	open  *membership.Operation
+	order []Order
+}
+
+func (f *armed) Save(_ context.Context, op *membership.Operation) error { f.open = op; return nil }
+func (f *armed) Check(context.Context) error                            { return nil }
+func (f *armed) Term() uint64                                           { return 7 }
+func (f *armed) Order(_ context.Context, _ string, o Order) error {
+	f.order = append(f.order, o)
+	return errors.New("not today")
+}
+
+func (f *armed) Pull(ctx context.Context, host string, after uint64) (fitness.Report, error) {
+	r, err := f.testFleet.Pull(ctx, host, after)
+	r.Facts.Server = &fitness.ServerFacts{Role: "standby"}
+	return r, err
+}
+
+// run runs a loop on a host until the slow voter has been slow for a whole
+// window, and gives what it ended with.
+func (f *armed) run(t *testing.T, mode, on string) error {
+	t.Helper()
+	g := f.gatherer()
+	g.Agents, g.Policy.Mode = f, mode
+	l := &Loop{Gatherer: g, Round: period, Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Acting: &Acting{
+		Host: on, Pace: period,
+		Peek: func(context.Context) (*membership.Operation, error) { return f.open, nil },
+		Take: func(ctx context.Context, _ string, lead Lead) error {
+			f.taken.Add(1)
+			return lead(ctx, &Operator{Journal: f, Hosts: f, By: membership.ByController, Peer: func(h string) string { return "https://" + h }},
+				func() (*membership.Operation, error) { return f.open, nil })
+		},
+	}}
+	NewMetrics(prometheus.NewRegistry(), l)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*window+whole+20*period)
+	defer cancel()
+	f.do(func() { f.slow["h3"] = time.Now() })
+	return l.Run(ctx)
+}
+
+func TestLoopActsOnlyWhereItIsTold(t *testing.T) {
+	for _, tc := range []struct {
+		name, mode, on string
+		taken, begun   bool
+		err            error
+	}{
+		{"dry-run takes no Lease", membership.DryRun, "h1", false, false, context.DeadlineExceeded},
+		{"active begins with a snapshot", membership.Active, "h1", true, true, context.DeadlineExceeded},
+		{"never its own host", membership.Active, "h3", true, false, ErrHandOver},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := &armed{testFleet: newTestFleet(period, 3, 2)}
+				err := f.run(t, tc.mode, tc.on)
+				if !errors.Is(err, tc.err) {
+					t.Errorf("ended with %v, want %v", err, tc.err)
+				}
+				if (f.taken.Load() > 0) != tc.taken || (f.open != nil) != tc.begun {
+					t.Errorf("took the Lease %d times, operation %+v", f.taken.Load(), f.open)
+				}
+				if !tc.begun {
+					return
+				}
+				if f.open.Out != "h3" || f.open.In != "h4" || f.taken.Load() != 1 {
+					t.Errorf("%s → %s under %d Leases", f.open.Out, f.open.In, f.taken.Load())
+				}
+				if len(f.order) == 0 {
+					t.Fatal("nothing was ordered")
+				}
+				if o := f.order[0]; o.Verb != membership.SaveSnapshot || o.Term != 7 || o.Operation != f.open.ID {
+					t.Errorf("ordered %+v first, want a snapshot", o)
+				}
+			})
+		})
+	}
+}
