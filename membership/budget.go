@@ -74,5 +74,5 @@ func (a *assessment) futile() []Refusal {
 		return nil
 	}
 	return []Refusal{owner(Futile, "", fmt.Sprintf("%d swaps within a day did not lower the worst round trip: something else is slow", n),
-		"find what is slow: suffrage operations list; then swap by hand if you want to").with("futile_swaps", int64(n), futileSwaps, "1")}
+		"find what is slow: suffrage operations list; then, if you want to: suffrage swap OUT IN").with("futile_swaps", int64(n), futileSwaps, "1")}
 }

@@ -121,7 +121,7 @@ func (a *assessment) stand(host string, out vacancy) (fitness.Standing, *Refusal
 	case !v.Whole:
 		return refuse(notHeld("", v, fitWhole))
 	}
-	if left, before := a.left(host, out.Suspect), len(a.blame.Pairs); left > before || left == before && out.By != "own" {
+	if left, before := a.left(host, out.Suspect), len(a.blame.Pairs); left > before || left == before && out.By != "own" && out.By != byRequest {
 		return refuse(hold(NoCandidate, "", fmt.Sprintf("it is slow with other voters too: %d pairs would violate, as many as now or more", left), fitWhole).
 			with("violating_pairs", int64(left), int64(before), "1"))
 	}

@@ -14,6 +14,9 @@ const (
 	ManyUnfit       Code = "many-unfit"
 	DiskSpace       Code = "disk-space"
 	CooldownRunning Code = "cooldown"
+	// About what the owner asked for.
+	NotAVoter  Code = "not-a-voter"
+	RequestOld Code = "request-old"
 	// About the cluster.
 	MembershipUnknown   Code = "membership-unknown"
 	ClusterReplaced     Code = "cluster-replaced"

@@ -16,7 +16,8 @@ import (
 // violated its limit for a whole window. It is planned when every guard holds,
 // the cooldown is over, and a host that is eligible, qualified and fit for a
 // whole window would leave fewer violating pairs. Anything else is a refusal
-// with its reason; all of them are given, not the first.
+// with its reason; all of them are given, not the first. While the owner asks
+// for a swap, that one is planned or refused.
 func Decide(in Inputs) Decision {
 	a := assess(in)
 	d := Decision{At: in.Now, Mode: in.Policy.Mode, Voters: len(in.View.Voters()), Warnings: a.warnings(),
@@ -34,6 +35,12 @@ func Decide(in Inputs) Decision {
 		d.Tolerance = Tolerance(d.Voters, d.FitVoters)
 		many := a.manyUnfit()
 		refusals = append(append(refusals, guardView(in)...), many...)
+		if in.Request != nil {
+			plan, why := a.asked(*in.Request, d.Verdicts, refusals)
+			d.Plan, refusals = plan, append(refusals, why...)
+			d.conclude(refusals, in)
+			return d
+		}
 		refusals = append(refusals, a.samples(d.Verdicts, refusals)...)
 		if many == nil {
 			plan, why := a.swap()

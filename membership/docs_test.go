@@ -74,7 +74,7 @@ func TestEveryCodeIsGivenByAScript(t *testing.T) {
 		scripts.Write(data)
 	}
 	for _, c := range codes(t) {
-		if !regexp.MustCompile(`(?m)^(hold|owner)( for \S+)? ` + c + `[(:]`).MatchString(scripts.String()) {
+		if !regexp.MustCompile(`(?m)^(hold|owner|reject)( for \S+)? ` + c + `[(:]`).MatchString(scripts.String()) {
 			t.Errorf("no script in testdata/decide is refused with %s", c)
 		}
 	}

@@ -289,6 +289,8 @@ func (f *fleet) apply(line string) error {
 		f.in.Policy.Mode = arg(1)
 	case "paused":
 		f.in.Policy.Paused = &Say{Value: true, By: "owner", At: f.in.Now}
+	case "request": // request OUT IN AGO [REASON]
+		f.in.Request = &Request{Out: arg(1), In: arg(2), By: "anna", At: ago(arg(3)), Reason: rest(4)}
 	case "stop": // stop ID: the owner takes the operation over
 		f.in.Policy.Stop = &Stop{Operation: arg(1), By: "owner", At: f.in.Now}
 	case "open": // open OUT IN: a swap under way, begun a minute ago, its snapshot saved

@@ -33,6 +33,8 @@ type Inputs struct {
 	Operations []Operation `json:"operations,omitempty"`
 	// Open is the operation under way, from the Lease's record.
 	Open *Operation `json:"open,omitempty"`
+	// Request is the swap that the owner asks for; nothing else is planned then.
+	Request *Request `json:"request,omitempty"`
 	// Term is that of the Lease under which this is decided, zero without one.
 	// Within one Term, Now goes on as time does: whoever fills it in counts from
 	// the first one by a monotonic clock, or a clock that is set would end waits.

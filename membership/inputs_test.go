@@ -26,6 +26,7 @@ var kept = []struct{ name, script string }{
 	{"space-alarm", "alarm NOSPACE h2\nreports h2 memberID:2 alarm:NOSPACE"},
 	{"learner", "learner h4\nchanged 1m"},
 	{"cluster-replaced", "recorded c0\ndowngrade 3.6.0"},
+	{"request", "request h2 h5 3s new rack"},
 	{"membership-unknown", "error no member served the member list within 2s"},
 }
 

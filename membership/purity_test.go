@@ -26,6 +26,7 @@ var allowed = map[string]string{
 	"strings":          "texts",
 	"suffrage/fitness": "what the numbers mean; pure itself",
 	"time":             "durations, and times that are arguments; the clock is refused below",
+	"unicode":          "which texts can be printed",
 }
 
 // refused are the names of allowed packages that would break the package's

@@ -20,7 +20,7 @@ func (a *assessment) swap() (*Plan, []Refusal) {
 	var stuck []fitness.Suspect
 	for _, s := range a.blame.Suspects {
 		if r := a.forbidden(s.Host); r != nil {
-			refusals = append(refusals, *r)
+			refusals = append(refusals, a.blamed(*r))
 		} else if p := a.propose(s); p == nil {
 			stuck = append(stuck, s)
 		} else if best == nil || p.compare(best) < 0 {
@@ -31,11 +31,7 @@ func (a *assessment) swap() (*Plan, []Refusal) {
 	case best != nil:
 		// What is in the way of moving one suspect does not hold back another.
 		plan := a.plan(best)
-		held := a.cooldown(plan)
-		if p := a.in.Policy.Paused; p != nil && p.Value {
-			held = append(held, hold(Paused, "", fmt.Sprintf("paused by %s; then: %s", p.By, plan), "suffrage resume"))
-		}
-		return plan, append(held, a.futile()...)
+		return plan, append(a.waits("; then: "+plan.String()), a.futile()...)
 	case len(stuck) > 0:
 		refusals = append(refusals, a.noCandidate(stuck[0])...)
 	}
@@ -158,21 +154,35 @@ func (a *assessment) forbidden(out string) *Refusal {
 		if mark.Pinned.Reason != "" {
 			reason = " (" + mark.Pinned.Reason + ")"
 		}
-		r = hold(Pinned, out, fmt.Sprintf("pinned by %s%s, and to blame: ", mark.Pinned.By, reason), "mend the host, or: suffrage host unpin "+out)
+		r = hold(Pinned, out, fmt.Sprintf("pinned by %s%s", mark.Pinned.By, reason), "mend the host, or: suffrage host unpin "+out)
 	case !mark.IsManaged():
-		r = owner(UnmanagedVoter, out, "you have said nothing of it, so once out it could not come back; to blame: ", "suffrage host eligible "+out)
+		r = owner(UnmanagedVoter, out, "you have said nothing of it, so once out it could not come back", "suffrage host eligible "+out)
 	case a.unarmed(out):
-		r = owner(NotQualified, out, "its agent runs no etcd server, so it cannot be fenced; to blame: ", "set agent.unit on "+out)
+		r = owner(NotQualified, out, "its agent runs no etcd server, so it cannot be fenced", "set agent.unit on "+out)
 	default:
 		return nil
 	}
-	r = r.about(a.violations(out), 3)
 	return &r
 }
 
-// cooldown holds a plan back for a while after any change of membership and any
-// end of an operation, whatever its outcome.
-func (a *assessment) cooldown(plan *Plan) []Refusal {
+// blamed adds what the voter is to blame for.
+func (a *assessment) blamed(r Refusal) Refusal {
+	if r.Code == Pinned {
+		r.Detail += ", and to blame: "
+	} else {
+		r.Detail += "; to blame: "
+	}
+	return r.about(a.violations(r.Subject), 3)
+}
+
+// waits hold back whatever would be started: the owner's pause, and the
+// cooldown after any change of membership and any end of an operation, whatever
+// its outcome. then is what comes after it, empty where nothing does.
+func (a *assessment) waits(then string) []Refusal {
+	var held []Refusal
+	if p := a.in.Policy.Paused; p != nil && p.Value {
+		held = append(held, hold(Paused, "", fmt.Sprintf("paused by %s%s", p.By, then), "suffrage resume"))
+	}
 	last, what := a.in.View.MembershipChanged, "the membership changed"
 	for _, o := range a.in.Operations {
 		// Of two that ended together the first by name is told, in any order.
@@ -182,8 +192,8 @@ func (a *assessment) cooldown(plan *Plan) []Refusal {
 	}
 	until := last.Add(a.in.Policy.Cooldown())
 	if last.IsZero() || !a.in.Now.Before(until) {
-		return nil
+		return held
 	}
-	return []Refusal{hold(CooldownRunning, "", fmt.Sprintf("%s at %s and nothing new is started for %s; then: %s", what, stamp(last), a.in.Policy.Cooldown(), plan),
-		"lifts at "+stamp(until))}
+	return append(held, hold(CooldownRunning, "", fmt.Sprintf("%s at %s and nothing new is started for %s%s", what, stamp(last), a.in.Policy.Cooldown(), then),
+		"lifts at "+stamp(until)))
 }

@@ -1,0 +1,120 @@
+package membership
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+
+	"suffrage/fitness"
+)
+
+// Request is one swap that the owner asks for. It is decided under the same
+// guards as the controller's own, but for what is wrong with Out.
+type Request struct {
+	Out    string    `json:"out"`
+	In     string    `json:"in"`
+	By     string    `json:"by"`
+	At     time.Time `json:"at"`
+	Reason string    `json:"reason,omitempty"`
+}
+
+// RequestTime is how long a request may wait to be taken up. One that was left,
+// while nobody led or the mode was dry-run, must not fire when it is forgotten.
+const RequestTime = 10 * time.Minute
+
+// String is "swap h3 → h4, asked for by anna".
+func (r Request) String() string {
+	return fmt.Sprintf("swap %s → %s, asked for by %s", r.Out, r.In, r.By)
+}
+
+// Same reports whether it is one and the same request.
+func (r Request) Same(o Request) bool {
+	at := r.At.Equal(o.At)
+	r.At, o.At = time.Time{}, time.Time{}
+	return at && r == o
+}
+
+// Validate says what cannot be.
+func (r Request) Validate() error {
+	for _, s := range []string{r.Out, r.In, r.By, r.Reason} {
+		if len(s) > 500 || strings.ContainsFunc(s, func(c rune) bool { return !unicode.IsPrint(c) }) {
+			return fmt.Errorf("%.40q: at most 500 bytes of printable text", s)
+		}
+	}
+	switch {
+	case r.Out == "" || r.In == "" || r.By == "" || r.At.IsZero():
+		return errors.New("out, in, by and at are needed")
+	case r.Out == r.In:
+		return fmt.Errorf("%s cannot take its own place", r.Out)
+	case r.By == ByController:
+		return fmt.Errorf("%q is who asks where no person does", ByController)
+	}
+	return nil
+}
+
+// asked is the plan that a request asks for, and everything against it. That
+// swaps did not help of late is nothing against it: the owner knows better.
+func (a *assessment) asked(q Request, verdicts []fitness.Verdict, said []Refusal) (*Plan, []Refusal) {
+	var refusals []Refusal
+	reject := func(c Code, subject, detail, next string) {
+		refusals = append(refusals, Refusal{Code: c, Kind: Reject, Subject: subject, Detail: detail, Next: next})
+	}
+	if a.in.Now.Sub(q.At) > RequestTime {
+		reject(RequestOld, "", fmt.Sprintf("%s at %s, and not taken up within %s", q, stamp(q.At), RequestTime), "ask again: suffrage swap "+q.Out+" "+q.In)
+	}
+	if !a.isVoter(q.Out) {
+		reject(NotAVoter, q.Out, "it has no vote that it could lose", "suffrage status shows who votes")
+	} else if r := a.forbidden(q.Out); r != nil {
+		reject(r.Code, q.Out, r.Detail, r.Next)
+	}
+	var standing fitness.Standing
+	switch h := a.hosts[q.In]; {
+	case h == nil:
+		reject(NoCandidate, q.In, "it is not in the roster", "suffrage host list shows which hosts are")
+	case a.listed[q.In]:
+		reject(NoCandidate, q.In, "it has a member already", "suffrage status shows who has none")
+	case !h.Mark.IsEligible():
+		reject(NoCandidate, q.In, "you have not said that it may have a vote", "suffrage host eligible "+q.In)
+	default:
+		s, r := a.stand(q.In, a.vacancy(a.suspected(q.Out)))
+		if standing = s; r != nil {
+			r.Kind = Reject
+			refusals = append(refusals, *r)
+		}
+	}
+	// How the outgoing voter does is the owner's affair; of those that stay it has
+	// to be known.
+	for _, r := range a.samples(verdicts, said) {
+		if r.Subject != q.Out && r.Code != NotHeld {
+			refusals = append(refusals, r)
+		}
+	}
+	refusals = append(refusals, a.waits("")...)
+	why := fmt.Sprintf("%s asked for it", q.By)
+	if q.Reason != "" {
+		why += ": " + q.Reason
+	}
+	if bad := a.violations(q.Out); len(bad) > 0 {
+		why += fmt.Sprintf("; %s: %s, for a whole window", q.Out, describe(bad, 3))
+	}
+	why += "; " + q.In + " is fit: " + strings.TrimPrefix(standing.String(), q.In+": ")
+	return &Plan{Out: q.Out, In: q.In, OutMember: a.member[q.Out], Why: why, Figures: data(a.violations(q.Out)),
+		Steps: steps(q.Out, q.In), Ranked: []string{standing.String()}}, refusals
+}
+
+// byRequest is why a voter goes that nothing needs to be wrong with.
+const byRequest = "request"
+
+// suspected is a voter as the one that goes, whether it is to blame or not.
+func (a *assessment) suspected(host string) fitness.Suspect {
+	s := fitness.Suspect{Host: host, By: byRequest}
+	for _, p := range a.blame.Pairs {
+		if slices.Contains([]string{p.A, p.B}, host) {
+			s.Clears++
+		}
+	}
+	return s
+}
