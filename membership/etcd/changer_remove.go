@@ -2,7 +2,6 @@ package etcd
 
 import (
 	"context"
-	"fmt"
 	"strconv"
 	"strings"
 
@@ -16,17 +15,11 @@ import (
 // only when it does not lead, at least three would be left, and each of those
 // answers. A learner may go at any time: it has no part in any quorum.
 func (c *Changer) Remove(ctx context.Context, id string) error {
-	return c.remove(ctx, id, scene.removable, nil)
+	return c.remove(ctx, id, nil)
 }
 
-// RemoveDead removes a voter that does not answer, when those that do would be
-// a quorum without it. It is the owner's command, never anybody else's.
-func (c *Changer) RemoveDead(ctx context.Context, id string) error {
-	return c.remove(ctx, id, scene.dead, nil)
-}
-
-// remove asks may, and then, right before the call, sure.
-func (c *Changer) remove(ctx context.Context, id string, may func(scene, membership.Member) error, sure func(context.Context) error) error {
+// remove asks sure, where there is one, right before the call.
+func (c *Changer) remove(ctx context.Context, id string, sure func(context.Context) error) error {
 	s, err := c.look(ctx, "remove", id)
 	if err != nil {
 		return err
@@ -39,7 +32,7 @@ func (c *Changer) remove(ctx context.Context, id string, may func(scene, members
 	if !listed {
 		return nil
 	}
-	if err := may(s, m); err != nil {
+	if err := s.removable(m); err != nil {
 		return err
 	}
 	if sure != nil {
@@ -73,19 +66,4 @@ func (s scene) removable(m membership.Member) error {
 		return s.reject(ErrTooFew, strings.Join(rest, ", "), false)
 	}
 	return s.answering(m.ID)
-}
-
-func (s scene) dead(m membership.Member) error {
-	rest, silent := s.voters(m.ID)
-	switch {
-	case m.Learner:
-		return nil
-	case len(rest) == 0:
-		return s.reject(ErrLastVoter, "", false)
-	case m.Responding:
-		return s.reject(ErrAlive, "", false)
-	case len(rest)-len(silent) < len(rest)/2+1:
-		return s.reject(ErrNoQuorum, fmt.Sprintf("%d of %d would answer; not: %s", len(rest)-len(silent), len(rest), strings.Join(silent, ", ")), true)
-	}
-	return nil
 }

@@ -148,12 +148,6 @@ func Leader(ctx context.Context, kv clientv3.KV) (Leadership, error) {
 	return leaderOf(ctx, kv, electionPrefix)
 }
 
-// RemovalActor reads who acts on removals, or gives ErrNoLeader: then nobody
-// would, and none should be asked for.
-func RemovalActor(ctx context.Context, kv clientv3.KV) (Leadership, error) {
-	return leaderOf(ctx, kv, removerPrefix)
-}
-
 func leaderOf(ctx context.Context, kv clientv3.KV, prefix string) (Leadership, error) {
 	r, err := kv.Get(ctx, prefix+"/", clientv3.WithFirstCreate()...)
 	if err != nil {

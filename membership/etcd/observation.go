@@ -54,17 +54,6 @@ func (o Observation) Fill(v *membership.View) {
 	v.Members, v.Alarms, v.Downgrade = o.Members, o.Alarms, o.Downgrade
 }
 
-// VoterIDs are the IDs of the voters, sorted.
-func (o Observation) VoterIDs() []string {
-	var ids []string
-	for _, m := range o.Members {
-		if !m.Learner {
-			ids = append(ids, m.ID)
-		}
-	}
-	return ids
-}
-
 // ID is a member or cluster ID as etcdctl prints it.
 func ID(id uint64) string { return strconv.FormatUint(id, 16) }
 

@@ -29,10 +29,6 @@ var (
 	ErrTooFew = errors.New("fewer than 3 voters would be left")
 	// ErrLastVoter: it is the only one.
 	ErrLastVoter = errors.New("it is the last voter")
-	// ErrAlive: only dead voters are removed as dead.
-	ErrAlive = errors.New("it answers, so it is not dead")
-	// ErrNoQuorum: the voters that answer would not be a quorum afterwards.
-	ErrNoQuorum = errors.New("the voters that answer would not be a quorum without it")
 	// ErrNotSent: no voter could be asked.
 	ErrNotSent = errors.New("it could not be sent")
 	// ErrSameSecond: member IDs are made of the peer URL and the second, and a

@@ -136,7 +136,7 @@ func (r *Remover) act(ctx context.Context, l Leadership, a annotated) error {
 		return r.refuse(ctx, l, a, why)
 	}
 	r.say(a.host, "removing", "member", a.Member, "op", a.Operation, "term", a.Term)
-	err = r.Changer.remove(ctx, a.Member, scene.removable, func(ctx context.Context) error { return r.claim(ctx, l, &a) })
+	err = r.Changer.remove(ctx, a.Member, func(ctx context.Context) error { return r.claim(ctx, l, &a) })
 	rejected := (*RejectedError)(nil)
 	switch {
 	case err == nil:

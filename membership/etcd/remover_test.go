@@ -73,7 +73,7 @@ func TestRemover(t *testing.T) {
 	out := r.follower()
 	ask := membership.Removal{Host: out.Name, Member: out.ID, Operation: "op-1", At: time.Now()}
 
-	if _, err := RemovalActor(r.ctx, kv); !errors.Is(err, ErrNoLeader) {
+	if _, err := leaderOf(r.ctx, kv, removerPrefix); !errors.Is(err, ErrNoLeader) {
 		t.Errorf("nobody acts yet (S032): %v", err)
 	}
 	// Armed and taken back before anybody acted: it must never fire (S027).
@@ -208,7 +208,7 @@ func TestRemover(t *testing.T) {
 	r.refusal(kv, next.Name)
 
 	// The acting one ends: the other takes its place.
-	first, err := RemovalActor(r.ctx, kv)
+	first, err := leaderOf(r.ctx, kv, removerPrefix)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -227,7 +227,7 @@ func TestRemover(t *testing.T) {
 		t.Errorf("the deposed one ended with %v", err)
 	}
 	r.eventually("another acts", func() error {
-		l, err := RemovalActor(r.ctx, kv)
+		l, err := leaderOf(r.ctx, kv, removerPrefix)
 		if err == nil && l.Host == first.Host {
 			err = errors.New("the same")
 		}
