@@ -34,15 +34,18 @@ func (f *fleet) acting(log *slog.Logger) *control.Acting {
 		},
 		Take: func(ctx context.Context, purpose string, lead control.Lead) error {
 			return lease.Run(ctx, cfg, store, lease.NewHolder(f.Host), purpose, func(ctx context.Context, held *lease.Held) error {
-				journal := etcd.NewJournal(held)
+				journal, right := etcd.NewJournal(held), etcd.HolderRight(f.client, held.Term())
 				return lead(ctx, &control.Operator{
 					Journal:  journal,
 					Members:  etcd.NewChanger(f.Etcd, f.Member.ElectionTimeout.Std()),
 					Hosts:    orders{f.agents},
 					Removals: etcd.NewRequester(f.client, held.Term(), f.peerURL),
-					History:  etcd.NewHistory(f.client, etcd.HolderRight(f.client, held.Term())),
+					History:  etcd.NewHistory(f.client, right),
 					By:       membership.ByController,
-					Peer:     f.peerURL,
+					ClearRequest: func(ctx context.Context, r membership.Request) error {
+						return etcd.ClearRequest(ctx, f.client, right, r)
+					},
+					Peer: f.peerURL,
 				}, journal.Load)
 			})
 		},

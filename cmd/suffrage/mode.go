@@ -72,7 +72,7 @@ settings, or nobody there to confirm.`,
 					return err
 				}
 				p, err = etcd.UpdatePolicy(ctx, f.client, func(p etcd.Policy) (etcd.Policy, error) {
-					p.Mode = &etcd.Said[string]{Value: args[0], By: s.By, At: s.At, Reason: s.Reason}
+					p.Mode = &etcd.Said{Value: args[0], By: s.By, At: s.At, Reason: s.Reason}
 					return p, nil
 				})
 			}

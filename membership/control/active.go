@@ -35,13 +35,16 @@ var ErrHandOver = errors.New("control: this controller's own host is to lose its
 var errNothing = errors.New("control: nothing to do")
 
 // wanted says what a round has to take the Lease for, empty for nothing: an
-// operation that somebody left, a plan, or figures that an ended operation lacks.
+// operation that somebody left, the owner's request, a plan, or figures that an
+// ended operation lacks.
 func (l *Loop) wanted(in membership.Inputs, d membership.Decision) string {
 	switch {
 	case l.Acting == nil || d.Mode != membership.Active:
 		return ""
 	case in.Open != nil:
 		return "operation " + in.Open.ID
+	case in.Request != nil:
+		return in.Request.String()
 	case d.Kind == membership.Planned:
 		return d.Plan.String()
 	case slices.ContainsFunc(in.Operations, func(o membership.Operation) bool { _, ok := membership.Measured(in, o); return ok }):
@@ -84,6 +87,16 @@ func (l *Loop) step(ctx context.Context, o *Operator, journal func() (*membershi
 	in, d, err := l.look(ctx, open, o.Journal.Term())
 	if err != nil {
 		return err
+	}
+	if in.Request != nil && d.Kind != membership.Planned {
+		// It was taken up, or is refused, by what is in its way or by another
+		// operation that is open: it must not fire later.
+		if err := o.ClearRequest(ctx, *in.Request); err != nil {
+			l.Log.Warn("the owner's request not cleared", "request", in.Request.String(), "err", err)
+		} else {
+			l.Log.Info("the owner's request cleared", "request", in.Request.String(), "decision", string(d.Kind))
+			in.Request = nil
+		}
 	}
 	switch {
 	case l.wanted(in, d) == "":

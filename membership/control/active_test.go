@@ -20,9 +20,25 @@ import (
 // an operation does is proven in memtest; here it is when one is begun at all.
 type armed struct {
 	*testFleet
-	taken atomic.Int32
-	open  *membership.Operation
-	order []Order
+	taken   atomic.Int32
+	open    *membership.Operation
+	order   []Order
+	request *membership.Request
+}
+
+func (f *armed) Read(ctx context.Context) (Entries, error) {
+	e, err := f.testFleet.Read(ctx)
+	f.do(func() { e.Request = f.request })
+	return e, err
+}
+
+func (f *armed) clear(_ context.Context, r membership.Request) error {
+	f.do(func() {
+		if f.request != nil && f.request.Same(r) {
+			f.request = nil
+		}
+	})
+	return nil
 }
 
 func (f *armed) Save(_ context.Context, op *membership.Operation) error { f.open = op; return nil }
@@ -39,25 +55,24 @@ func (f *armed) Pull(ctx context.Context, host string, after uint64) (fitness.Re
 	return r, err
 }
 
-// run runs a loop on a host until the slow voter has been slow for a whole
-// window, and gives what it ended with.
+// run runs a loop on a host until a voter that is slow from now on has been so
+// for a whole window, and gives what it ended with.
 func (f *armed) run(t *testing.T, mode, on string) error {
 	t.Helper()
 	g := f.gatherer()
-	g.Agents, g.Policy.Mode = f, mode
+	g.Agents, g.Book, g.Policy.Mode = f, f, mode
 	l := &Loop{Gatherer: g, Round: period, Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Acting: &Acting{
 		Host: on, Pace: period,
 		Peek: func(context.Context) (*membership.Operation, error) { return f.open, nil },
 		Take: func(ctx context.Context, _ string, lead Lead) error {
 			f.taken.Add(1)
-			return lead(ctx, &Operator{Journal: f, Hosts: f, By: membership.ByController, Peer: func(h string) string { return "https://" + h }},
+			return lead(ctx, &Operator{Journal: f, Hosts: f, By: membership.ByController, ClearRequest: f.clear, Peer: func(h string) string { return "https://" + h }},
 				func() (*membership.Operation, error) { return f.open, nil })
 		},
 	}}
 	NewMetrics(prometheus.NewRegistry(), l)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*window+whole+20*period)
 	defer cancel()
-	f.do(func() { f.slow["h3"] = time.Now() })
 	return l.Run(ctx)
 }
 
@@ -74,6 +89,7 @@ func TestLoopActsOnlyWhereItIsTold(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f := &armed{testFleet: newTestFleet(period, 3, 2)}
+				f.do(func() { f.slow["h3"] = time.Now() })
 				err := f.run(t, tc.mode, tc.on)
 				if !errors.Is(err, tc.err) {
 					t.Errorf("ended with %v, want %v", err, tc.err)
@@ -96,4 +112,56 @@ func TestLoopActsOnlyWhereItIsTold(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The owner's request is taken up or refused, and in both cases it is gone then.
+func TestLoopTakesUpRequests(t *testing.T) {
+	for _, tc := range []struct {
+		name, mode, on string
+		out, in        string
+		left, begun    bool
+		err            error
+	}{
+		{"a swap that nothing asks for but the owner", membership.Active, "h1", "h2", "h5", false, true, context.DeadlineExceeded},
+		{"refused", membership.Active, "h1", "h4", "h5", false, false, context.DeadlineExceeded},
+		{"dry-run writes nothing", membership.DryRun, "h1", "h2", "h5", true, false, context.DeadlineExceeded},
+		{"left to another controller", membership.Active, "h2", "h2", "h5", true, false, ErrHandOver},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := &armed{testFleet: newTestFleet(period, 3, 2)}
+				// Once all that is needed was measured.
+				time.AfterFunc(window+whole+10*period, func() {
+					f.do(func() { f.request = &membership.Request{Out: tc.out, In: tc.in, By: "anna", At: time.Now()} })
+				})
+				if err := f.run(t, tc.mode, tc.on); !errors.Is(err, tc.err) {
+					t.Errorf("ended with %v, want %v", err, tc.err)
+				}
+				if (f.request != nil) != tc.left || (f.open != nil) != tc.begun {
+					t.Fatalf("request %+v, operation %+v", f.request, f.open)
+				}
+				if tc.begun && (f.open.Out != tc.out || f.open.In != tc.in || f.open.By != "anna") {
+					t.Errorf("%s → %s by %s", f.open.Out, f.open.In, f.open.By)
+				}
+				if tc.mode == membership.DryRun && f.taken.Load() > 0 {
+					t.Errorf("took the Lease %d times", f.taken.Load())
+				}
+			})
+		})
+	}
+}
+
+// One that comes while an operation is open is refused, not kept for later.
+func TestLoopRefusesARequestBesideAnOperation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &armed{testFleet: newTestFleet(period, 3, 2), open: &membership.Operation{ID: "op", Out: "h3", In: "h4", OutMember: "id-h3", By: "ben", ClusterID: "c1",
+			MembersBefore: []string{"id-h1", "id-h2", "id-h3"}, Begun: time.Now(), Term: 7}}
+		f.request = &membership.Request{Out: "h2", In: "h5", By: "anna", At: time.Now()}
+		if err := f.run(t, membership.Active, "h1"); !errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
+		}
+		if f.request != nil || f.open == nil || f.open.ID != "op" {
+			t.Errorf("request %+v, operation %+v", f.request, f.open)
+		}
+	})
 }

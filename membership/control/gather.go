@@ -32,6 +32,8 @@ type Entries struct {
 	// Removals are asked for now; Operations ended in the last days.
 	Removals   []membership.Removal
 	Operations []membership.Operation
+	// Request is the swap that the owner asks for, nil for none.
+	Request *membership.Request
 }
 
 // Book is what is written down between rounds and between leaders.
@@ -136,6 +138,11 @@ func (g *Gatherer) Gather(ctx context.Context) (membership.Inputs, error) {
 		Operations: entries.Operations, Previous: g.previous}
 	if entries.Say != nil {
 		entries.Say(&in.Policy)
+	}
+	// In dry-run nothing would ever take it up; and what could not be seen for a
+	// moment is no reason to refuse it.
+	if in.Policy.Mode == membership.Active && view.Error == "" {
+		in.Request = entries.Request
 	}
 	in.Readings = g.readings(in, hosts)
 	return in, nil

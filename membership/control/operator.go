@@ -78,8 +78,12 @@ type Operator struct {
 	Hosts    Hosts
 	Removals Removals
 	History  History
-	// By is who asks for the operations of this operator.
+	// By is who asks for the operations of this operator, but for those that the
+	// owner requests.
 	By string
+	// ClearRequest takes away the owner's request, only while the Lease is held;
+	// one that is gone already is no error.
+	ClearRequest func(ctx context.Context, r membership.Request) error
 	// Peer gives the peer URL that a host will have as a member.
 	Peer func(host string) string
 	// Point is called at each named place where a process may die; tests end it

@@ -109,7 +109,7 @@ func testPolicy(t *testing.T, ctx context.Context, kv *clientv3.Client) {
 	}
 	at := time.Unix(100, 0).UTC()
 	active := func(p Policy) (Policy, error) {
-		p.Mode = &Said[string]{Value: Active, By: "anna", At: at}
+		p.Mode = &Said{Value: Active, By: "anna", At: at}
 		return p, nil
 	}
 	once := true
@@ -135,10 +135,10 @@ func testPolicy(t *testing.T, ctx context.Context, kv *clientv3.Client) {
 		t.Errorf("%+v", to)
 	}
 	if _, err := UpdatePolicy(ctx, kv, func(p Policy) (Policy, error) {
-		p.Target = &Said[int]{Value: 4}
+		p.Mode = &Said{Value: "sometimes"}
 		return p, nil
-	}); err == nil || !strings.Contains(err.Error(), "target 4") {
-		t.Errorf("an even target: %v", err)
+	}); err == nil || !strings.Contains(err.Error(), "sometimes") {
+		t.Errorf("no such mode: %v", err)
 	}
 	// Always somebody else: it gives up and says so.
 	if _, err := UpdatePolicy(ctx, kv, func(p Policy) (Policy, error) {
@@ -161,46 +161,57 @@ func testPolicy(t *testing.T, ctx context.Context, kv *clientv3.Client) {
 }
 
 func testRequest(t *testing.T, ctx context.Context, kv *clientv3.Client) {
-	if q, err := LoadRequest(ctx, kv); err != nil || q != nil {
-		t.Errorf("%+v, %v", q, err)
+	there := func() *membership.Request {
+		t.Helper()
+		q, err := LoadRequest(ctx, kv)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return q
 	}
-	q := Request{Kind: SwapRequest, Out: "h3", In: "h4", By: "anna", At: time.Unix(100, 0).UTC()}
-	put, err := PutRequest(ctx, kv, q)
-	if err != nil {
+	if q := there(); q != nil {
+		t.Errorf("nobody asked: %+v", q)
+	}
+	q := membership.Request{Out: "h3", In: "h4", By: "anna", At: time.Unix(100, 5).UTC(), Reason: "new rack"}
+	if err := PutRequest(ctx, kv, q); err != nil {
 		t.Fatal(err)
 	}
-	var there *RequestedError
-	if _, err := PutRequest(ctx, kv, Request{Kind: GrowRequest, In: "h5", By: "ben", At: q.At}); !errors.As(err, &there) || there.There.By != "anna" {
+	second := q
+	second.By = "ben"
+	var requested *RequestedError
+	if err := PutRequest(ctx, kv, second); !errors.As(err, &requested) || !requested.There.Same(q) {
 		t.Errorf("a second one: %v", err)
 	}
-	loaded, err := LoadRequest(ctx, kv)
-	if err != nil || *loaded != put {
-		t.Errorf("%+v, %v; want %+v", loaded, err, put)
+	if loaded := there(); loaded == nil || !loaded.Same(q) {
+		t.Errorf("%+v; want %+v", loaded, q)
+	}
+	if err := ClearRequest(ctx, kv, nil, second); err != nil || there() == nil {
+		t.Errorf("another one was cleared: %v", err)
 	}
 	lost := errors.New("lost")
-	if err := ClearRequest(ctx, kv, func(context.Context) (clientv3.Cmp, error) { return clientv3.Cmp{}, lost }, *loaded); !errors.Is(err, lost) {
+	if err := ClearRequest(ctx, kv, func(context.Context) (clientv3.Cmp, error) { return clientv3.Cmp{}, lost }, q); !errors.Is(err, lost) {
 		t.Errorf("without the right: %v", err)
 	}
 	l := Leadership{key: "/gone", rev: 7}
-	if err := ClearRequest(ctx, kv, l.Right(), *loaded); !errors.Is(err, ErrConflict) {
+	if err := ClearRequest(ctx, kv, l.Right(), q); !errors.Is(err, ErrConflict) || there() == nil {
 		t.Errorf("by one that was deposed: %v", err)
 	}
-	if err := ClearRequest(ctx, kv, nil, *loaded); err != nil {
-		t.Error(err)
+	for range 2 { // what is gone is gone
+		if err := ClearRequest(ctx, kv, nil, q); err != nil || there() != nil {
+			t.Errorf("%+v is there, %v", there(), err)
+		}
 	}
-	if err := ClearRequest(ctx, kv, nil, *loaded); !errors.Is(err, ErrNoRequest) {
-		t.Errorf("cleared twice: %v", err)
-	}
-	for _, bad := range []Request{
-		{Kind: "move", By: "x", At: q.At},
-		{Kind: SwapRequest, Out: "h3", By: "x", At: q.At},
-		{Kind: SwapRequest, Out: "h3", In: "h3", By: "x", At: q.At},
-		{Kind: GrowRequest, Out: "h3", In: "h4", By: "x", At: q.At},
-		{Kind: ShrinkRequest, In: "h4", By: "x", At: q.At},
-		{Kind: GrowRequest, In: "h4", At: q.At},
-		{Kind: GrowRequest, In: "h4\n", By: "x", At: q.At},
+	for _, bad := range []membership.Request{
+		{In: "h4", By: "x", At: q.At},
+		{Out: "h3", By: "x", At: q.At},
+		{Out: "h3", In: "h3", By: "x", At: q.At},
+		{Out: "h3", In: "h4", At: q.At},
+		{Out: "h3", In: "h4", By: "x"},
+		{Out: "h3", In: "h4", By: membership.ByController, At: q.At},
+		{Out: "h3", In: "h4\n", By: "x", At: q.At},
+		{Out: "h3", In: "h4", By: "x", At: q.At, Reason: strings.Repeat("a", 501)},
 	} {
-		if _, err := PutRequest(ctx, kv, bad); err == nil {
+		if err := PutRequest(ctx, kv, bad); err == nil || there() != nil {
 			t.Errorf("taken: %+v", bad)
 		}
 	}
@@ -242,11 +253,11 @@ func FuzzAnnotation(f *testing.F) {
 }
 
 func FuzzPolicy(f *testing.F) {
-	fuzzReader(f, readPolicy, maxMark, `{"mode":{"value":"active","by":"anna","at":"2026-03-01T00:00:00Z"},"paused":{"value":true,"by":"b","at":"2026-03-01T00:00:00Z"},"target":{"value":5,"by":"c","at":"2026-03-01T00:00:00Z"}}`)
+	fuzzReader(f, readPolicy, maxMark, `{"mode":{"value":"active","by":"anna","at":"2026-03-01T00:00:00Z"},"paused":{"value":true,"by":"b","at":"2026-03-01T00:00:00Z"}}`)
 }
 
 func FuzzRequest(f *testing.F) {
-	fuzzReader(f, readRequest, maxMark, `{"kind":"swap","out":"h3","in":"h4","by":"anna","at":"2026-03-01T00:00:00Z"}`, `{"kind":"grow","in":"h4","by":"anna","at":"2026-03-01T00:00:00+02:00"}`)
+	fuzzReader(f, readRequest, maxMark, `{"out":"h3","in":"h4","by":"anna","at":"2026-03-01T00:00:00+02:00","reason":"new rack"}`, `{"out":"h3","in":"h3","by":"anna","at":"2026-03-01T00:00:00Z"}`)
 }
 
 func FuzzOperation(f *testing.F) {

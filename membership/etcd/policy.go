@@ -2,7 +2,6 @@ package etcd
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -20,8 +19,8 @@ const (
 )
 
 // Said is one statement of the owner that is not yes or no: see membership.Say.
-type Said[T any] struct {
-	Value  T         `json:"value"`
+type Said struct {
+	Value  string    `json:"value"`
 	By     string    `json:"by"`
 	At     time.Time `json:"at"`
 	Reason string    `json:"reason,omitempty"`
@@ -31,34 +30,25 @@ type Said[T any] struct {
 // files, which may differ from host to host.
 type Policy struct {
 	// Mode is DryRun or Active.
-	Mode *Said[string] `json:"mode,omitempty"`
+	Mode *Said `json:"mode,omitempty"`
 	// Paused: true starts nothing new.
 	Paused *membership.Say `json:"paused,omitempty"`
 	// Stop ends one operation where it is.
 	Stop *membership.Stop `json:"stop,omitempty"`
-	// Target is the number of voters to keep: 3, 5, 7 or 9.
-	Target *Said[int] `json:"target,omitempty"`
 }
 
 // Validate says what cannot be.
 func (p Policy) Validate() error {
-	var errs []error
 	if m := p.Mode; m != nil && m.Value != DryRun && m.Value != Active {
-		errs = append(errs, fmt.Errorf("mode %.40q: allowed are %s and %s", m.Value, DryRun, Active))
+		return fmt.Errorf("mode %.40q: allowed are %s and %s", m.Value, DryRun, Active)
 	}
-	if t := p.Target; t != nil && (t.Value < 3 || t.Value > 9 || t.Value%2 == 0) {
-		errs = append(errs, fmt.Errorf("target %d: allowed are 3, 5, 7 and 9: an even number of voters tolerates no more failures than one fewer", t.Value))
-	}
-	return errors.Join(errs...)
+	return nil
 }
 
 // Fill writes what was said over what the settings say.
 func (p Policy) Fill(to *membership.Policy) {
 	if p.Mode != nil {
 		to.Mode = p.Mode.Value
-	}
-	if p.Target != nil {
-		to.Target = p.Target.Value
 	}
 	to.Paused, to.Stop = p.Paused, p.Stop
 }
