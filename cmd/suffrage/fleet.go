@@ -166,13 +166,18 @@ func looking(c *cobra.Command, use func(*fleet, look) error) error {
 		return err
 	}
 	defer f.close()
-	slow := time.AfterFunc(2*time.Second, func() {
-		fmt.Fprintf(c.ErrOrStderr(), "still looking at etcd and %d agents; one that does not answer is waited for\n", f.roster.Len())
-	})
-	l, err := f.look(c.Context())
-	slow.Stop()
+	l, err := f.looked(c)
 	if err != nil {
 		return err
 	}
 	return use(f, l)
+}
+
+// looked is one look for a command; where it takes long it says so.
+func (f *fleet) looked(c *cobra.Command) (look, error) {
+	slow := time.AfterFunc(2*time.Second, func() {
+		fmt.Fprintf(c.ErrOrStderr(), "still looking at etcd and %d agents; one that does not answer is waited for\n", f.roster.Len())
+	})
+	defer slow.Stop()
+	return f.look(c.Context())
 }

@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -57,6 +58,62 @@ func TestSwap(t *testing.T) {
 			checkUndone(t, r)
 		}
 	})
+}
+
+// TestSwapAskedFor is the owner's swap in a fleet in which nothing is wrong.
+func TestSwapAskedFor(t *testing.T) {
+	inFull(t)
+	f := &ownersFleet{t: t, program: plainBinary(t), dir: filepath.Join(t.TempDir(), "fleet")}
+	// A fleet in which nothing needs doing makes no decision: it goes on until it is stopped.
+	f.start("--slow", "h3=0s", "--mode", "active", "--until", "decision", "--for", "15m")
+	for _, test := range []struct {
+		out, in, want string
+		code          int
+	}{
+		{"h2", "h9", `host "h9" is not in`, exitUsage},
+		{"h4", "h5", "would be refused", exitFailed},
+	} {
+		if said, code := f.run("h1", "swap", test.out, test.in, "--yes"); code != test.code || !strings.Contains(said, test.want) {
+			t.Errorf("swap %s %s: exit %d, %s; want %d and %q", test.out, test.in, code, said, test.code, test.want)
+		}
+	}
+	if said, code := f.run("h1", "swap", "h2", "h5"); code == exitOK {
+		t.Errorf("nobody confirmed it: %s", said)
+	}
+	// It is refused until every window is full.
+	var answer string
+	f.wait("the swap is not refused", func() bool {
+		said, code := f.run("h1", "swap", "h2", "h5", "--yes", "-o", "json", "--by", "anna", "--reason", "new rack")
+		if code != exitOK && !strings.Contains(said, "nothing was asked for") {
+			t.Fatalf("exit %d: %s", code, said)
+		}
+		answer = said
+		return code == exitOK
+	})
+	var r OperationRecord
+	if err := json.Unmarshal([]byte(answer), &r); err != nil {
+		t.Fatalf("%v in %s", err, answer)
+	}
+	if r.Outcome != membership.Completed || r.Out != "h2" || r.In != "h5" || r.By != "anna" || !strings.Contains(r.Why, "new rack") {
+		t.Errorf("%s → %s, %s, by %s: %s", r.Out, r.In, r.Outcome, r.By, r.Why)
+	}
+	if shown := run1[OperationRecord](f, "h3", "operations", "show", r.ID); shown.By != "anna" || shown.Outcome != membership.Completed {
+		t.Errorf("shown: %s by %s", shown.Outcome, shown.By)
+	}
+	s := run1[Status](f, "h1", "status")
+	var voters []string
+	for _, h := range s.Hosts {
+		if h.Role == "voter" || h.Role == "leader" {
+			voters = append(voters, h.Host)
+		}
+	}
+	if !slices.Equal(voters, []string{"h1", "h3", "h5"}) {
+		t.Errorf("%v vote", voters)
+	}
+	// The next one has to wait, and is refused before anything was asked for.
+	if said, code := f.run("h1", "swap", "h1", "h4", "--yes", "-o", "json"); code != exitFailed || !strings.Contains(said, "nothing was asked for") {
+		t.Errorf("a second one at once: exit %d, %s", code, said)
+	}
 }
 
 // swapInDemo runs the demo until an operation has ended, and does something

@@ -24,7 +24,8 @@ import (
 func TestFleetInTrouble(t *testing.T) {
 	inFull(t)
 	f := &ownersFleet{t: t, program: plainBinary(t), dir: filepath.Join(t.TempDir(), "fleet")}
-	f.start()
+	// A slow host is never steady: it goes on until it is stopped.
+	f.start("--slow", "h3=150ms", "--until", "steady", "--for", "15m")
 
 	// A slow voter is found, with its reason, by a command that asked nobody's
 	// controller.
@@ -115,10 +116,9 @@ type ownersFleet struct {
 	program, dir string
 }
 
-func (f *ownersFleet) start() {
+func (f *ownersFleet) start(args ...string) {
 	f.t.Helper()
-	// A slow host is never steady: it goes on until it is stopped.
-	cmd := exec.Command(f.program, "demo", "--dir", f.dir, "--slow", "h3=150ms", "--until", "steady", "--for", "15m")
+	cmd := exec.Command(f.program, append([]string{"demo", "--dir", f.dir}, args...)...)
 	var said bytes.Buffer
 	cmd.Stderr = &said
 	if err := cmd.Start(); err != nil {

@@ -26,6 +26,10 @@ func TestWrongWordsEndWithTwo(t *testing.T) {
 		{"host pin h3 --reason a\x1b[31m", "printable"}, // it would colour everybody's terminal
 		{"host pin h3 --by " + strings.Repeat("a", 501), "at most 500"},
 		{"demo --slow h3", "HOST=DURATION"},
+		{"swap h2", "takes 2 argument"},
+		{"swap h2 h2", "cannot take its own place"},
+		{"swap h2 h5 --by controller", "no person"},
+		{"swap h2 h5 --reason a\x1b[31m", "printable"},
 	} {
 		var out, errs bytes.Buffer
 		code := run(t.Context(), strings.Fields(test.args), &out, &errs)

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"suffrage/membership"
+	"suffrage/membership/etcd"
+)
+
+func newSwapCmd() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "swap OUT IN",
+		Short: "Ask for one swap: OUT loses its vote, IN gets it",
+		Long: `Nothing needs to be wrong with OUT; everything else is as in a swap that Suffrage
+finds itself: the same guards, the same steps, and the controller carries it out.
+
+It looks first, and where the swap would be refused it says why and asks for
+nothing. Else it shows the steps, asks, hands the swap to the controller that
+leads and follows it to its end. Ctrl-C ends only the following: the controller
+goes on (suffrage operations list). A request that no controller takes up within
+10 minutes is refused.
+
+The record is printed on stdout; the plan, the question and the progress are on
+stderr. The mode has to be active.
+
+Exit codes: 0 it has completed; 1 it was refused, or ended otherwise, or is no
+longer followed, with the reason; 2 wrong arguments or settings, a host that is
+not in the roster, or nobody there to confirm.`,
+		Example: `  suffrage swap h2 h5 --reason "h2 moves to another rack"`,
+		Args:    exactly("OUT", "IN"),
+		ValidArgsFunction: func(c *cobra.Command, args []string, to string) ([]string, cobra.ShellCompDirective) {
+			return completeHosts(c, args[min(len(args), 1):], to)
+		},
+		RunE: askSwap,
+	}
+	sayFlags(c)
+	c.Flags().Bool("yes", false, "do not ask")
+	return c
+}
+
+func askSwap(c *cobra.Command, args []string) error {
+	s, err := saidBy(c)
+	if err != nil {
+		return err
+	}
+	q := membership.Request{Out: args[0], In: args[1], By: s.By, At: time.Now().UTC(), Reason: s.Reason}
+	if err := q.Validate(); err != nil {
+		return usage(fmt.Errorf("suffrage swap: %w", err))
+	}
+	f, err := openFleet(c)
+	if err != nil {
+		return err
+	}
+	defer f.close()
+	for _, host := range args {
+		if err := f.known(host); err != nil {
+			return err
+		}
+	}
+	l, err := f.looked(c)
+	if err != nil {
+		return err
+	}
+	if err := swapDecided(c, l.in, q); err != nil {
+		return err
+	}
+	if err := confirm(c, fmt.Sprintf("%s will lose its vote and %s will get it.", q.Out, q.In)); err != nil {
+		return err
+	}
+	q.At = time.Now().UTC() // whoever read the question may have taken long
+	ctx, cancel := context.WithTimeout(c.Context(), f.callTimeout())
+	defer cancel()
+	if err := etcd.PutRequest(ctx, f.client, q); err != nil {
+		if there := (*etcd.RequestedError)(nil); errors.As(err, &there) {
+			return fmt.Errorf("nothing was asked for: %w; the controller takes it up first", err)
+		}
+		return f.unreachable(err)
+	}
+	op, err := f.follow(c, q, l.in.Operations)
+	if err != nil {
+		return err
+	}
+	return printSwapped(c, op)
+}
+
+// swapDecided shows what would be done for a request, or ends with why nothing is.
+func swapDecided(c *cobra.Command, in membership.Inputs, q membership.Request) error {
+	switch {
+	case in.Open != nil:
+		return fmt.Errorf("nothing was asked for: one operation at a time, and %s (%s → %s), asked by %s, has been open since %s: suffrage operations show %[1]s",
+			in.Open.ID, in.Open.Out, in.Open.In, in.Open.By, stampOf(in.Open.Begun))
+	case in.Request != nil:
+		return fmt.Errorf("nothing was asked for: one request at a time, and there is one since %s: %s", stampOf(in.Request.At), in.Request)
+	}
+	in.Request = &q
+	d := membership.Decide(in)
+	if d.Kind == membership.Planned && d.Mode == membership.Active {
+		showSwap(c.ErrOrStderr(), d.Plan)
+		return nil
+	}
+	if wantsJSON(c) {
+		if err := printJSON(c.OutOrStdout(), d); err != nil {
+			return err
+		}
+	} else if d.Plan != nil {
+		showSwap(c.OutOrStdout(), d.Plan)
+	} else {
+		printHolds(c.OutOrStdout(), d, d.At)
+	}
+	if d.Kind == membership.Planned {
+		return fmt.Errorf("nothing was asked for: the mode is %s, and nothing is done until: suffrage mode %s", d.Mode, membership.Active)
+	}
+	return fmt.Errorf("nothing was asked for: swap %s → %s would be refused", q.Out, q.In)
+}
+
+func stampOf(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05") }
+
+func showSwap(w io.Writer, p *membership.Plan) {
+	fmt.Fprintf(w, "%s, because\n%s\n\nsteps:\n", p, wrap(p.Why, "  "))
+	for _, s := range p.Steps {
+		fmt.Fprintf(w, "%2d  %s\n", s.Number, s.Text)
+	}
+	fmt.Fprintln(w)
+}
+
+func printSwapped(c *cobra.Command, op membership.Operation) error {
+	r := recordOf(op, time.Now())
+	if wantsJSON(c) {
+		if err := printJSON(c.OutOrStdout(), r); err != nil {
+			return err
+		}
+	} else {
+		r.print(c.OutOrStdout())
+	}
+	if op.Outcome != membership.Completed {
+		return fmt.Errorf("operation %s ended %s", op.ID, op.Outcome)
+	}
+	return nil
+}
