@@ -19,7 +19,6 @@ demo: build
 test:
 	@test -n "$(RACE)" || echo "NOTE: no C compiler ($(CC)), so the race detector is off" >&2
 	go test $(RACE) -timeout 10m ./...
-	@test -z "$(RACE)" || go test ./membership/memtest # one goroutine: all of it without the detector
 
 # The tests with real fleets that take minutes: trouble of every kind, and a swap
 # whose controller is killed at every step.

@@ -189,7 +189,7 @@ func TestRunRefusesBeforeItStarts(t *testing.T) {
 		{func(o *Options) { o.Slow = map[string]time.Duration{"h9": 1} }, "h1, h2, h3, h4, h5"},
 		{func(o *Options) { o.Slow = map[string]time.Duration{"h3": time.Hour} }, "30s"},
 		{func(o *Options) { o.Period = time.Millisecond }, "10ms to 3s"},
-		{func(o *Options) { o.Until = "dusk" }, "decision or steady"},
+		{func(o *Options) { o.Until = "dusk" }, "decision, steady or swap"},
 		{func(o *Options) {
 			o.SlowDisk = map[string]time.Duration{"h3": 1}
 			o.SlowExec = []string{"/bin/sh", "-c", "echo no seccomp >&2; false"}

@@ -67,9 +67,9 @@ settings, or nobody there to confirm.`,
 			if len(args) == 0 {
 				p, err = etcd.LoadPolicy(ctx, f.client)
 			} else {
-				s, err := saidBy(c)
-				if err != nil {
-					return err
+				s, bad := saidBy(c)
+				if bad != nil {
+					return bad
 				}
 				p, err = etcd.UpdatePolicy(ctx, f.client, func(p etcd.Policy) (etcd.Policy, error) {
 					p.Mode = &etcd.Said{Value: args[0], By: s.By, At: s.At, Reason: s.Reason}
