@@ -50,25 +50,32 @@ func newReplay(s Series, c Context) replay {
 		p.after = max(0, c.NotBefore.UnixMicro())
 	}
 	if s.Signal.ofDisk() {
-		p.bounds = inOrder(s.Bounds, func(a, b *Bound) int { return cmp.Compare(a.At, b.At) })
+		// Of two from one moment, the one that saw less: which came first must not
+		// choose between them.
+		p.bounds = inOrder(s.Bounds, func(b *Bound) int64 { return b.At }, func(a, b *Bound) int {
+			return cmp.Or(cmp.Compare(a.N, b.N), cmp.Compare(a.Lo, b.Lo), cmp.Compare(a.Hi, b.Hi))
+		})
 	}
 	return p
 }
 
 // newest gives the newest SeriesSize samples, oldest first and each once.
 func newest(samples []Sample) []Sample {
-	samples = inOrder(samples, func(a, b *Sample) int { return cmp.Compare(a.Seq, b.Seq) })
+	samples = inOrder(samples, func(s *Sample) uint64 { return s.Seq }, func(a, b *Sample) int {
+		return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.State, b.State), cmp.Compare(a.Value, b.Value), cmp.Compare(a.Late, b.Late))
+	})
 	return samples[max(0, len(samples)-SeriesSize):]
 }
 
-// inOrder returns list itself where it is strictly in order, which it is when
-// it comes from an agent that works, and else a sorted copy without doubles.
-func inOrder[T any](list []T, compare func(a, b *T) int) []T {
+// inOrder returns list itself where it is strictly in order of its keys, which
+// it is when it comes from an agent that works, and else a sorted copy with one
+// of each key: the first by ties.
+func inOrder[T any, K cmp.Ordered](list []T, key func(*T) K, ties func(a, b *T) int) []T {
 	for i := 1; i < len(list); i++ {
-		if compare(&list[i-1], &list[i]) >= 0 {
+		if key(&list[i-1]) >= key(&list[i]) {
 			list = slices.Clone(list)
-			slices.SortStableFunc(list, func(a, b T) int { return compare(&a, &b) })
-			return slices.CompactFunc(list, func(a, b T) bool { return compare(&a, &b) == 0 })
+			slices.SortFunc(list, func(a, b T) int { return cmp.Or(cmp.Compare(key(&a), key(&b)), ties(&a, &b)) })
+			return slices.CompactFunc(list, func(a, b T) bool { return key(&a) == key(&b) })
 		}
 	}
 	return list

@@ -368,3 +368,17 @@ func TestReadAllocates(t *testing.T) {
 		t.Errorf("reading a series allocates %v times, want 0: a round reads thousands", n)
 	}
 }
+
+// Two readings of a histogram, or two samples, from one moment: which came
+// first must not choose between them.
+func TestReadOfTwoFromOneMoment(t *testing.T) {
+	s, c := plain(WALFsync, repeat(100, 0.002))
+	at := s.Samples[99].At
+	few, many := Bound{At: at, Lo: 0.032, Hi: 0.064, N: 5}, Bound{At: at, Lo: 0.032, Hi: 0.064, N: 500}
+	for _, bounds := range [][]Bound{{few, many}, {many, few}} {
+		s.Bounds = bounds
+		if r := Read(s, c); r.Band != Under || r.DecidedBy != "probe" || r.Histogram.N != 5 {
+			t.Errorf("%v: %s by %s, the histogram has %d", bounds, r.Band, r.DecidedBy, r.Histogram.N)
+		}
+	}
+}
