@@ -18,9 +18,7 @@ import (
 // own and a client that writes all the time: as it goes by itself, and with the
 // controller that carries it out killed at one step after the other.
 func TestSwap(t *testing.T) {
-	if testing.Short() {
-		t.Skip("starts ten processes and takes a minute")
-	}
+	inFull(t)
 	program := plainBinary(t)
 	t.Run("by itself", func(t *testing.T) {
 		// A machine that is busy elsewhere makes the newcomer slow too, and then
@@ -39,7 +37,6 @@ func TestSwap(t *testing.T) {
 		}
 	})
 	t.Run("its controller killed at every step", func(t *testing.T) {
-		inFull(t)
 		killed := map[string]bool{}
 		r, _ := swapInDemo(t, program, func(f *ownersFleet) {
 			s := run1[Status](f, "h1", "status")
