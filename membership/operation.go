@@ -37,6 +37,8 @@ type Operation struct {
 	// Out loses its vote and In gets one. Growing has no Out, shrinking no In.
 	Out string `json:"out,omitempty"`
 	In  string `json:"in,omitempty"`
+	// Dead: Out is dead, and is removed by the owner's word without a newcomer.
+	Dead bool `json:"dead,omitempty"`
 	// OutMember is the ID of the member that is removed; InMember that of the
 	// one that was added, empty until it is known.
 	OutMember string `json:"out_member,omitempty"`

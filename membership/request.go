@@ -11,11 +11,19 @@ import (
 	"suffrage/fitness"
 )
 
-// Request is one swap that the owner asks for. It is decided under the same
-// guards as the controller's own, but for what is wrong with Out.
+// Request is what the owner asks for: one swap (Out and In), another number of
+// voters (Target), or the removal of a dead one (Dead and Member). It is decided
+// under the same guards as the controller's own swaps, but for what it is meant
+// to mend.
 type Request struct {
-	Out    string    `json:"out"`
-	In     string    `json:"in"`
+	Out string `json:"out,omitempty"`
+	In  string `json:"in,omitempty"`
+	// Target is the number of voters to grow or shrink to, one at a time.
+	Target int `json:"target,omitempty"`
+	// Dead is the host whose voter is dead, and Member the ID of that voter, as
+	// the owner confirmed it: a newer member of the same host is another one.
+	Dead   string    `json:"dead,omitempty"`
+	Member string    `json:"member,omitempty"`
 	By     string    `json:"by"`
 	At     time.Time `json:"at"`
 	Reason string    `json:"reason,omitempty"`
