@@ -8,7 +8,7 @@ import (
 
 // Begin is the operation that carries out a plan. The term is the Lease's, so
 // that no two operations have one ID; inPeer is the peer URL that the newcomer
-// will have. It is by whoever asked for it, else by the one given.
+// will have, if there is one. It is by whoever asked for it, else by the one given.
 func Begin(in Inputs, p Plan, term uint64, by, inPeer string) Operation {
 	a := assess(in)
 	if in.Request != nil {
@@ -16,7 +16,7 @@ func Begin(in Inputs, p Plan, term uint64, by, inPeer string) Operation {
 	}
 	op := Operation{
 		ID:  fmt.Sprintf("%s-%d", strings.ToLower(in.Now.UTC().Format("20060102t150405")), term),
-		Out: p.Out, In: p.In, OutMember: p.OutMember, InPeer: inPeer,
+		Out: p.Out, In: p.In, Dead: p.Dead, OutMember: p.OutMember, InPeer: inPeer,
 		By: by, Why: p.Why, Figures: p.Figures,
 		ClusterID: in.View.ClusterID, Begun: in.Now, Term: term,
 	}
@@ -24,6 +24,9 @@ func Begin(in Inputs, p Plan, term uint64, by, inPeer string) Operation {
 		op.MembersBefore = append(op.MembersBefore, m.ID)
 	}
 	slices.Sort(op.MembersBefore)
+	if op.In == "" {
+		op.InPeer = ""
+	}
 	op.WorstBefore = a.worstPair()
 	return op
 }

@@ -52,20 +52,23 @@ func (a *assessment) quarantined(host string) (until time.Time, why string) {
 			}
 			failures++
 			until, why = op.Ended.Add(rest), "its last swap failed"
+			if op.Out == "" {
+				why = "the last time it was to get a vote that failed"
+			}
 		case op.In == host:
 			failures = 0
-		case op.Out == host && op.Outcome == Completed:
+		case op.Out == host && op.Outcome == Completed && !op.Dead: // one that was dead and is mended may come back
 			until, why = op.Ended.Add(movedBack), "it has just lost its vote"
 		}
 	}
 	return until, why
 }
 
-// futile stops swapping where it does not help.
+// futile stops swapping where it does not help. Growing is not meant to.
 func (a *assessment) futile() []Refusal {
 	n := 0
 	for _, op := range a.in.Operations {
-		if op.Outcome == Completed && op.WorstBefore != nil && op.WorstAfter != nil && *op.WorstAfter >= *op.WorstBefore &&
+		if op.Outcome == Completed && op.In != "" && op.Out != "" && op.WorstBefore != nil && op.WorstAfter != nil && *op.WorstAfter >= *op.WorstBefore &&
 			a.in.Now.Sub(op.Ended) < futileTime {
 			n++
 		}

@@ -21,7 +21,8 @@ func (a *assessment) candidates() []string {
 	return out
 }
 
-// vacancy is the place that a suspect would leave.
+// vacancy is the place that a suspect would leave; where nobody leaves, the
+// suspect has no name.
 type vacancy struct {
 	fitness.Suspect
 	// beside are the voters that a candidate is judged beside: those that stay,
@@ -63,7 +64,11 @@ func (a *assessment) stand(host string, out vacancy) (fitness.Standing, *Refusal
 	h := a.hosts[host]
 	refuse := func(r Refusal) (fitness.Standing, *Refusal) {
 		r.Subject = cmp.Or(r.Subject, host)
-		r.Detail = fmt.Sprintf("cannot take the vote of %s: %s", out.Host, r.Detail)
+		take := "take the vote of " + out.Host
+		if out.Host == "" {
+			take = "get a vote"
+		}
+		r.Detail = fmt.Sprintf("cannot %s: %s", take, r.Detail)
 		return fitness.Standing{}, &r
 	}
 	seen := "see `suffrage explain " + host + "` and the log of its agent"
@@ -121,7 +126,8 @@ func (a *assessment) stand(host string, out vacancy) (fitness.Standing, *Refusal
 	case !v.Whole:
 		return refuse(notHeld("", v, fitWhole))
 	}
-	if left, before := a.left(host, out.Suspect), len(a.blame.Pairs); left > before || left == before && out.By != "own" && out.By != byRequest {
+	// Where nobody leaves, a voter that is slow with all would keep everybody out.
+	if left, before := a.left(host, out.Suspect), len(a.blame.Pairs); out.Host != "" && (left > before || left == before && out.By != "own" && out.By != byRequest) {
 		return refuse(hold(NoCandidate, "", fmt.Sprintf("it is slow with other voters too: %d pairs would violate, as many as now or more", left), fitWhole).
 			with("violating_pairs", int64(left), int64(before), "1"))
 	}
@@ -175,11 +181,12 @@ func (a *assessment) standing(host string, out vacancy) fitness.Standing {
 	for _, v := range out.beside {
 		s.WorstRTT = max(s.WorstRTT, a.with(host, v).worst())
 	}
-	for _, r := range a.read[host].own { // it is fit, so none is missing
-		switch r.Signal {
-		case fitness.WALFsync:
+	for _, r := range a.of(host).own {
+		switch {
+		case r == nil: // it votes and is to lose its vote; a candidate that is fit has them all
+		case r.Signal == fitness.WALFsync:
 			s.WAL = r.Figure
-		case fitness.Memory:
+		case r.Signal == fitness.Memory:
 			s.Headroom = r.Figure - r.Limit.Candidate
 		}
 	}

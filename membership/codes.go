@@ -17,6 +17,7 @@ const (
 	// About what the owner asked for.
 	NotAVoter  Code = "not-a-voter"
 	RequestOld Code = "request-old"
+	NotDead    Code = "not-dead"
 	// About the cluster.
 	MembershipUnknown   Code = "membership-unknown"
 	ClusterReplaced     Code = "cluster-replaced"

@@ -17,7 +17,7 @@ import (
 // the cooldown is over, and a host that is eligible, qualified and fit for a
 // whole window would leave fewer violating pairs. Anything else is a refusal
 // with its reason; all of them are given, not the first. While the owner asks
-// for a swap, that one is planned or refused.
+// for something, that is planned or refused and nothing else is.
 func Decide(in Inputs) Decision {
 	a := assess(in)
 	d := Decision{At: in.Now, Mode: in.Policy.Mode, Voters: len(in.View.Voters()), Warnings: a.warnings(),
@@ -33,14 +33,14 @@ func Decide(in Inputs) Decision {
 	if in.View.unusable() == "" {
 		d.FitVoters = a.fitVoters(d.Verdicts)
 		d.Tolerance = Tolerance(d.Voters, d.FitVoters)
-		many := a.manyUnfit()
-		refusals = append(append(refusals, guardView(in)...), many...)
+		refusals = append(refusals, guardView(in)...)
 		if in.Request != nil {
-			plan, why := a.asked(*in.Request, d.Verdicts, refusals)
-			d.Plan, refusals = plan, append(refusals, why...)
+			d.Plan, refusals = a.onRequest(*in.Request, d.Verdicts, refusals)
 			d.conclude(refusals, in)
 			return d
 		}
+		many := a.manyUnfit()
+		refusals = append(refusals, many...)
 		refusals = append(refusals, a.samples(d.Verdicts, refusals)...)
 		if many == nil {
 			plan, why := a.swap()
@@ -113,6 +113,9 @@ func (a *assessment) isVoter(host string) bool {
 // same key say the same. Only a change of key is logged, recorded and counted.
 func (d Decision) Key() string {
 	if d.Plan != nil {
+		if d.Plan.Dead {
+			return planKey(d.Plan.Out, d.Plan.In) + " dead"
+		}
 		return planKey(d.Plan.Out, d.Plan.In)
 	}
 	parts := []string{string(d.Kind)}

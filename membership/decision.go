@@ -14,7 +14,7 @@ type Kind string
 const (
 	// Steady: nothing needs doing.
 	Steady Kind = "steady"
-	// Planned: a swap would be started now.
+	// Planned: a swap, or what the owner asks for, would be started now.
 	Planned Kind = "plan"
 	// StepNext: the open operation goes on.
 	StepNext Kind = "step"

@@ -242,6 +242,8 @@ func (f *fleet) apply(line string) error {
 	case "agent": // agent HOST [FOR]: its agent does not answer
 		h := f.host(arg(1))
 		h.Reachable, h.Error, h.Since = false, "no answer in time", ago(arg(2))
+	case "answering": // answering HOST: its agent does
+		f.host(arg(1)).Reachable = true
 	case "unstarted":
 		m := f.member(arg(1))
 		m.Name, m.ClientURLs, m.Responding = "", nil, false
@@ -278,8 +280,8 @@ func (f *fleet) apply(line string) error {
 		v.Error = rest(1)
 	case "changed": // changed AGO
 		v.MembershipChanged = ago(arg(1))
-	case "ended": // ended AGO OUT IN OUTCOME [BEFORE AFTER]: the worst round trips
-		op := Operation{ID: fmt.Sprintf("op-%d", len(f.in.Operations)+1), Ended: ago(arg(1)), Out: arg(2), In: arg(3), Outcome: Outcome(arg(4))}
+	case "ended": // ended AGO OUT|- IN|- OUTCOME [BEFORE AFTER]: the worst round trips
+		op := Operation{ID: fmt.Sprintf("op-%d", len(f.in.Operations)+1), Ended: ago(arg(1)), Out: strings.Trim(arg(2), "-"), In: strings.Trim(arg(3), "-"), Outcome: Outcome(arg(4))}
 		if arg(6) != "" {
 			before, after := fitness.Figure(sampled(fitness.RTT, arg(5))), fitness.Figure(sampled(fitness.RTT, arg(6)))
 			op.WorstBefore, op.WorstAfter = &before, &after
@@ -291,12 +293,30 @@ func (f *fleet) apply(line string) error {
 		f.in.Policy.Paused = &Say{Value: true, By: "owner", At: f.in.Now}
 	case "request": // request OUT IN AGO [REASON]
 		f.in.Request = &Request{Out: arg(1), In: arg(2), By: "anna", At: ago(arg(3)), Reason: rest(4)}
+	case "grow", "shrink": // grow to N [AGO] [REASON]: the owner's word and request
+		f.in.Policy.Target, f.in.Policy.Maximum = number(arg(2)), max(f.in.Policy.Maximum, number(arg(2))+1)
+		f.in.Request = &Request{Target: number(arg(2)), By: "anna", At: ago(arg(3)), Reason: rest(4)}
+	case "dead": // dead HOST MEMBER AGO [REASON]
+		f.in.Request = &Request{Dead: arg(1), Member: arg(2), By: "anna", At: ago(arg(3)), Reason: rest(4)}
 	case "stop": // stop ID: the owner takes the operation over
 		f.in.Policy.Stop = &Stop{Operation: arg(1), By: "owner", At: f.in.Now}
 	case "open": // open OUT IN: a swap under way, begun a minute ago, its snapshot saved
 		f.open(arg(1), arg(2))
+	case "growing": // growing IN TARGET: the same, with nobody to go
+		f.in.Policy.Target, f.in.Policy.Maximum = number(arg(2)), number(arg(2))+1
+		f.open("", arg(1))
+	case "shrinking": // shrinking OUT TARGET: the same, with nobody to come
+		f.in.Policy.Target = number(arg(2))
+		f.open(arg(1), "")
+	case "burying": // burying OUT: the same, and it is dead
+		f.open(arg(1), "")
+		f.in.Open.Dead = true
+		f.apply("silent " + arg(1) + " 1h")
+		f.apply("agent " + arg(1) + " 1h")
 	case "unsaved":
 		f.in.Open.Snapshot = nil
+	case "begun": // begun AGO
+		f.in.Open.Begun = ago(arg(1))
 	case "step": // step NAME [AGO]
 		f.in.Open.at(arg(1), ago(arg(2)))
 	case "joined": // joined HOST learner|voter [AGO]: what AddLearner and Promote make
@@ -374,14 +394,21 @@ func (f *fleet) open(out, in string) {
 		}
 	}
 	for _, h := range f.in.View.Hosts {
-		if h.Name != out {
+		if h.Name != out && out != "" && in != "" {
 			f.ping(out, h.Name, "300x300ms")
 		}
 	}
 	f.in.Term = 1
 	f.in.Policy.Mode, f.in.Policy.Soak = Active, fitness.Duration(30*time.Second)
 	f.in.Now = f.in.Now.Add(-time.Minute)
-	op := Begin(f.in, Plan{Out: out, In: in, OutMember: f.member(out).ID}, 1, ByController, "https://"+in+":2380")
+	p, by := Plan{Out: out, In: in}, ByController
+	if out != "" {
+		p.OutMember = f.member(out).ID
+	}
+	if out == "" || in == "" {
+		by = "anna"
+	}
+	op := Begin(f.in, p, 1, by, "https://"+in+":2380")
 	f.in.Now = f.in.Now.Add(time.Minute)
 	op.ID = "op"
 	op.Snapshot = &SnapshotRef{Host: "h2", File: "op.db"}

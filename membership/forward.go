@@ -68,14 +68,26 @@ func (m *motion) snapshot() (*Act, []Refusal) {
 	return m.do(SaveSnapshot, "snapshot", best, "", "a copy of the datastore comes before any change"), nil
 }
 
-// startHeld are the guards once more, before anything was changed. That the
-// number of voters is not the target is the very reason to grow or shrink.
+// startHeld are the guards once more, before anything was changed, but for what
+// the operation is to mend: that the number of voters is not the target is the
+// very reason to grow or shrink, and a dead voter is away and may go whatever
+// the number.
 func (m *motion) startHeld(step string) []Refusal {
 	m.op.at(step, m.in0().Now)
 	held := append(Guards(*m.in0()), guardView(*m.in0())...)
-	return slices.DeleteFunc(held, func(r Refusal) bool {
-		return r.Code == BelowTarget && m.op.Out == "" || r.Code == ExtraVoter && m.op.In == ""
-	})
+	mends := []Code{}
+	switch {
+	case m.op.Dead:
+		mends = []Code{BelowTarget, BelowMinimum, ExtraVoter, EvenTarget, AtCeiling}
+		if m.out != nil {
+			held = aboutOthers(*m.out, held)
+		}
+	case m.op.Out == "":
+		mends = []Code{BelowTarget, BelowMinimum}
+	case m.op.In == "":
+		mends = []Code{ExtraVoter}
+	}
+	return slices.DeleteFunc(held, func(r Refusal) bool { return slices.Contains(mends, r.Code) })
 }
 
 // unready says what keeps the candidate from starting an etcd of its own.
@@ -101,10 +113,23 @@ func (m *motion) promote() (*Act, []Refusal) {
 	if !s.Running {
 		return m.do(StartMember, "join", m.op.In, m.op.InMember, "its etcd has to run to catch up"), nil
 	}
-	if held := m.well(m.op.InMember); len(held) > 0 {
+	if held := append(m.well(m.op.InMember), m.decisive()...); len(held) > 0 {
 		return nil, held
 	}
 	return m.do(Promote, "promote", m.op.In, m.op.InMember, "etcd refuses until it has caught up"), nil
+}
+
+// decisive asks of a learner whose vote will be needed for the quorum, as beside
+// one voter, what is asked of any that votes: etcd would promote one that is
+// frozen (S042), and nothing could be undone without its answer.
+func (m *motion) decisive() []Refusal {
+	if n := len(responding(m.in0().View)); n >= Quorum(n+1) {
+		return nil
+	}
+	if !m.in.Responding {
+		return []Refusal{hold(NewVoterNotResponding, m.op.In, "its vote will be needed for every write, and it does not answer: "+m.in.Error, "lifts when it answers; it is no voter before that")}
+	}
+	return m.behind()
 }
 
 // replace is steps 5 to 7: both vote.
@@ -127,13 +152,17 @@ func (m *motion) replace() (*Act, []Refusal) {
 	if m.op.SoakedSince.IsZero() {
 		m.op.SoakedSince = now
 	}
-	if soaked, soak := m.since(m.op.SoakedSince), m.in0().Policy.Soak; soaked < soak.Std() {
+	if soaked, soak := m.since(m.op.SoakedSince), m.in0().Policy.Soak; soaked < soak.Std() && !m.op.Dead {
 		return m.wait("soak", fmt.Sprintf("all voters have been well for %s of %s", soaked.Round(time.Second), soak)), nil
 	}
 	if m.op.Out == "" {
 		return m.finish(Completed, "the newcomer votes and is well")
 	}
-	if m.leader == m.op.Out {
+	switch {
+	case m.leader != m.op.Out || m.out == nil:
+	case m.op.Dead:
+		return nil, []Refusal{deadLeads(*m.out)}
+	default:
 		return m.hand("step-down", m.op.Out)
 	}
 	return m.remove()
@@ -148,18 +177,31 @@ func (m *motion) newcomer() []Refusal {
 	if !m.in.Responding {
 		return []Refusal{hold(NewVoterNotResponding, m.op.In, "it votes and does not answer: "+m.in.Error, "lifts when it answers; the old voter stays")}
 	}
-	var top uint64
-	for _, x := range m.in0().View.Voters() {
-		top = max(top, x.AppliedIndex)
-	}
-	if lag := top - m.in.AppliedIndex; lag > maxLagVoting {
-		return []Refusal{hold(VoterLagging, m.op.In, fmt.Sprintf("%d entries behind, limit %d", lag, maxLagVoting), "lifts when it is level; the old voter stays").
-			with("raft_lag", int64(min(lag, 1<<62)), maxLagVoting, "1")}
+	if held := m.behind(); len(held) > 0 {
+		return held
 	}
 	if v := m.judge(m.op.In); v.Status == fitness.Unfit {
 		return []Refusal{hold(NewVoterUnfit, m.op.In, v.String(), "lifts when it is fit; after a whole window the operation turns back")}
 	}
 	return nil
+}
+
+// behind asks whether the newcomer is level.
+func (m *motion) behind() []Refusal {
+	var top uint64
+	for _, x := range m.in0().View.Voters() {
+		top = max(top, x.AppliedIndex)
+	}
+	lag := top - min(top, m.in.AppliedIndex)
+	if lag <= maxLagVoting {
+		return nil
+	}
+	next := "lifts when it is level; the old voter stays"
+	if m.op.Out == "" {
+		next = "lifts when it is level"
+	}
+	return []Refusal{hold(VoterLagging, m.op.In, fmt.Sprintf("%d entries behind, limit %d", lag, maxLagVoting), next).
+		with("raft_lag", int64(min(lag, 1<<62)), maxLagVoting, "1")}
 }
 
 // judge is the verdict on a host beside the voters that stay: a pair that is
@@ -197,6 +239,10 @@ func (m *motion) hand(step, from string) (*Act, []Refusal) {
 	return m.do(MoveLeader, step, to, m.member[to], "a leader that is removed costs an election"), nil
 }
 
+// fenceOrdered is the record of an order to fence a dead host: where none was
+// given, its silent agent need not be asked before turning back.
+const fenceOrdered = "fence"
+
 // remove is step 7: the fence, then the request, then patience.
 func (m *motion) remove() (*Act, []Refusal) {
 	const step = "remove"
@@ -215,11 +261,14 @@ func (m *motion) remove() (*Act, []Refusal) {
 		return m.turn(fmt.Sprintf("the removal of %s was asked for and nobody did it within %s", m.op.Out, actionTime))
 	case asked != nil:
 		return m.wait(step, "the removal is asked for"), nil
-	case s == nil:
+	case s == nil && !m.op.Dead: // of a dead one the owner's word is the proof
 		return nil, m.unproven("nothing keeps its etcd from starting again")
-	case !s.Fenced && m.settling():
+	case s != nil && !s.Fenced && m.settling():
 		return m.wait(step, "what was ordered before may still come and lift the fence"), nil
-	case !s.Fenced:
+	case s != nil && !s.Fenced:
+		if m.op.Dead {
+			m.op.at(fenceOrdered, m.in0().Now)
+		}
 		return m.do(Fence, step, m.op.Out, m.op.OutMember, "it must not start again once it is removed"), nil
 	case !m.op.Asked.IsZero() && m.settling():
 		return nil, []Refusal{hold(RemovalRefused, m.op.Out, "its removal was asked for, the request is gone, and it is still a member", fmt.Sprintf("asked again after %s; after %s the operation turns back", callTime, actionTime))}
@@ -227,7 +276,11 @@ func (m *motion) remove() (*Act, []Refusal) {
 	if m.op.Asked.IsZero() {
 		m.op.Asked = m.in0().Now
 	}
-	return m.do(RequestRemoval, step, m.op.Out, m.op.OutMember, "its vote is no longer needed"), nil
+	why := "its vote is no longer needed"
+	if m.op.Dead {
+		why = "it is dead, says " + m.op.By
+	}
+	return m.do(RequestRemoval, step, m.op.Out, m.op.OutMember, why), nil
 }
 
 // unproven says that nobody knows of the outgoing host's fence.
@@ -240,13 +293,14 @@ func (m *motion) unproven(so string) []Refusal {
 }
 
 // cleanUp is step 8. A host that stays silent is not waited for longer than the
-// stall time: it is fenced, and what lies on it refuses it as a candidate.
+// stall time: it is fenced, and what lies on it refuses it as a candidate. A dead
+// one is not waited for at all.
 func (m *motion) cleanUp() (*Act, []Refusal) {
 	const step = "clean-up"
 	if act := m.settled(m.op.Out, step); act != nil {
 		return act, nil
 	}
-	if m.server(m.op.Out) == nil && m.since(m.op.began(step)) < m.in0().Policy.StallTime.Std() {
+	if m.server(m.op.Out) == nil && !m.op.Dead && m.since(m.op.began(step)) < m.in0().Policy.StallTime.Std() {
 		return m.wait(step, "the agent of "+m.op.Out+" does not answer; it is cleaned up when it does"), nil
 	}
 	if held := m.well(""); len(held) > 0 {

@@ -25,7 +25,7 @@ func guardHosts(in Inputs) []Refusal {
 		case twice:
 			unmapped(m, fmt.Sprintf("members %s and %s both vote on it; a host holds one vote", first.ID, m.ID), "move one of them to a host of its own")
 		case !h.Reachable && m.Responding:
-			out = append(out, silent(in, m.Host, "its agent does not answer: "+h.Error, h.Since))
+			out = append(out, silent(in, m.Host, "its agent does not answer: "+h.Error, h.Since, "bring the agent on "+m.Host+" back (docs/refusals.md#voter-down)"))
 		}
 		on[m.Host] = m
 	}

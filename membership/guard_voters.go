@@ -25,7 +25,8 @@ func guardVoters(in Inputs) []Refusal {
 			out = append(out, owner(UnstartedMember, m.ID, "a voter at "+strings.Join(m.PeerURLs, ", ")+" has never started; it counts for quorum",
 				"start its etcd, or remove it: etcdctl member remove "+m.ID))
 		case !m.Responding:
-			out = append(out, silent(in, m.Label(), "its etcd member does not answer: "+m.Error, m.Since))
+			out = append(out, silent(in, m.Label(), "its etcd member does not answer: "+m.Error, m.Since,
+				fmt.Sprintf("bring %s back; or, if it is gone for good: suffrage remove-dead %[1]s (docs/refusals.md#voter-down)", m.Label())))
 		case lag > maxLag:
 			out = append(out, hold(VoterLagging, m.Label(), fmt.Sprintf("%d entries behind the newest voter, limit %d", lag, maxLag), "lifts when it has caught up").
 				with("raft_lag", int64(min(lag, 1<<62)), maxLag, "1"))
@@ -41,9 +42,9 @@ func guardVoters(in Inputs) []Refusal {
 // silent is a voter that does not answer: a hold at first, since it may be
 // rebooting, and the owner's case once it has lasted a window. It is never a
 // reason to swap: adding while a voter is away risks the quorum.
-func silent(in Inputs, host, detail string, since time.Time) Refusal {
+func silent(in Inputs, host, detail string, since time.Time, next string) Refusal {
 	if !since.IsZero() && in.Now.Sub(since) > in.Policy.Window() {
-		return owner(VoterDown, host, detail+"; since "+stamp(since), fmt.Sprintf("bring %s back; or, if it is gone for good, remove its member and add another by hand (docs/refusals.md#voter-down)", host))
+		return owner(VoterDown, host, detail+"; since "+stamp(since), next)
 	}
 	return hold(VoterNotResponding, host, detail, "lifts when it answers again; after a window it is the owner's case (voter-down)")
 }

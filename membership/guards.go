@@ -77,24 +77,38 @@ func guardIdentity(in Inputs) []Refusal {
 		"look at the members; if this cluster is the right one: suffrage cluster accept "+v.ClusterID)}
 }
 
+// guardCount asks whether there are as many voters as there should be. Where the
+// owner asks for another number, or for the removal of a dead one, that there
+// are not is what is to be mended, and the request has its own bounds.
 func guardCount(in Inputs) []Refusal {
 	n, p := len(in.View.Voters()), in.Policy
 	var out []Refusal
 	say := func(c Code, limit int, next, format string, args ...any) {
 		out = append(out, owner(c, "", fmt.Sprintf(format, args...), next).with("voters", int64(n), int64(limit), "1"))
 	}
+	target := "suffrage target N, with an odd N of 3 to 7"
+	if n < 3 && p.Target < 3 {
+		target = "suffrage target 3"
+	} else if possible(p.Target) {
+		target = fmt.Sprintf("suffrage target %d", p.Target)
+	}
+	asked := in.Open == nil && in.Request != nil && in.Request.Out == ""
 	switch {
+	case asked && n <= fitness.MaxVoters:
 	case n < 3:
-		say(BelowMinimum, 3, "add voters by hand until there are 3", "%d voters; nothing is moved below 3, because losing one more would lose the quorum", n)
+		say(BelowMinimum, 3, target, "%d voters; nothing is moved below 3, because losing one more would lose the quorum", n)
 	case n > fitness.MaxVoters:
 		say(TooManyVoters, fitness.MaxVoters, "etcd's guidance is at most 7: remove voters by hand", "%d voters; at most %d are judged", n, fitness.MaxVoters)
 	case n > p.Target:
-		say(ExtraVoter, p.Target, "remove the extra voter by hand, or set controller.target to what you want", "%d voters, target %d", n, p.Target)
+		say(ExtraVoter, p.Target, target, "%d voters, target %d", n, p.Target)
 	case n < p.Target:
-		say(BelowTarget, p.Target, "add a voter by hand, or set controller.target to what you want", "%d voters, target %d", n, p.Target)
+		say(BelowTarget, p.Target, target, "%d voters, target %d", n, p.Target)
+	}
+	if asked {
+		return out
 	}
 	if p.Target%2 == 0 {
-		say(EvenTarget, p.Target, "set controller.target to an odd number", "target %d; an even number of voters tolerates no more failures than one fewer", p.Target)
+		say(EvenTarget, p.Target, "suffrage target N, with an odd N of 3 to 7", "target %d; an even number of voters tolerates no more failures than one fewer", p.Target)
 	}
 	if all := len(in.View.Members); all+1 > p.Maximum && n <= p.Target {
 		out = append(out, owner(AtCeiling, "", fmt.Sprintf("%d members and one more would pass the maximum of %d", all, p.Maximum),

@@ -33,7 +33,7 @@ type Inputs struct {
 	Operations []Operation `json:"operations,omitempty"`
 	// Open is the operation under way, from the Lease's record.
 	Open *Operation `json:"open,omitempty"`
-	// Request is the swap that the owner asks for; nothing else is planned then.
+	// Request is what the owner asks for; nothing else is planned then.
 	Request *Request `json:"request,omitempty"`
 	// Term is that of the Lease under which this is decided, zero without one.
 	// Within one Term, Now goes on as time does: whoever fills it in counts from
@@ -54,7 +54,8 @@ const (
 type Policy struct {
 	// Mode is DryRun or Active.
 	Mode string `json:"mode"`
-	// Target is the number of voters to keep: odd, at least 3.
+	// Target is the number of voters to keep: odd, at least 3. By itself it grows
+	// and shrinks nothing: that takes the owner's Request.
 	Target int `json:"target"`
 	// Maximum is the highest number of voters there may be at any time: above
 	// Target, since a swap passes through Target+1.

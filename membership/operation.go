@@ -28,7 +28,7 @@ type Stop struct {
 	Reason    string    `json:"reason,omitempty"`
 }
 
-// Operation is a swap under way, and, once it has an outcome, one that ended.
+// Operation is a plan under way, and, once it has an outcome, one that ended.
 // While it is open it lives in the Lease's record (the journal); afterwards it
 // is history. What has been done is never taken from here but from the View:
 // the journal holds who and why, the IDs, and when things began.
@@ -102,6 +102,9 @@ type SnapshotRef struct {
 	Size     int64  `json:"size"`
 	Hash     string `json:"hash"`
 }
+
+// Title is "swap h3 → h4", "grow by h4", "shrink by h3" or "remove dead h3".
+func (o Operation) Title() string { return moves(o.Out, o.In, o.Dead) }
 
 // Open reports whether the operation is under way.
 func (o Operation) Open() bool { return o.Outcome == "" }

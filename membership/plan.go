@@ -2,10 +2,14 @@ package membership
 
 import "fmt"
 
-// Plan is a swap that would be done: one voter out, one voter in.
+// Plan is what would be done: one voter out, one voter in; or one of the two by
+// the owner's word. Growing has no Out, shrinking and the removal of a dead
+// voter have no In.
 type Plan struct {
 	Out string `json:"out"`
 	In  string `json:"in"`
+	// Dead: Out is dead, and is removed by the owner's word.
+	Dead bool `json:"dead,omitempty"`
 	// OutMember is the ID of the member that would be removed.
 	OutMember string `json:"out_member"`
 	// Why is one sentence with the figures.
@@ -14,8 +18,9 @@ type Plan struct {
 	Figures []Datum `json:"figures"`
 	// Steps are what would be done, in order.
 	Steps []Step `json:"steps"`
-	// Ranked are the fit candidates, best first, with what put them there; at
-	// most maxRanked of them.
+	// Ranked are the fit candidates, best first, with what put them there; where
+	// a vote is only taken, the voters that may go, the first to go first. At most
+	// maxRanked of them.
 	Ranked []string `json:"ranked"`
 }
 
@@ -30,25 +35,57 @@ type Step struct {
 }
 
 // String is "swap h3 → h4".
-func (p Plan) String() string { return fmt.Sprintf("swap %s → %s", p.Out, p.In) }
+func (p Plan) String() string { return moves(p.Out, p.In, p.Dead) }
 
-// steps are the nine steps of a swap. Dry-run shows them; the texts name the
-// hosts so that the owner reads what would happen to which machine.
-func steps(out, in string) []Step {
-	texts := []struct{ name, text string }{
-		{"lease", "take the shared Lease, check every guard again"},
-		{"snapshot", fmt.Sprintf("save a snapshot on a healthy voter, not on %s; verify hash, size and revision", out)},
-		{"join", fmt.Sprintf("make %s a server and add it as a learner", in)},
-		{"promote", fmt.Sprintf("promote %s once it has caught up", in)},
-		{"soak", fmt.Sprintf("watch all voters, %s among them, until they have been healthy for the soak time", in)},
-		{"step-down", fmt.Sprintf("step %s to etcd-only and move etcd leadership away from it", out)},
-		{"remove", fmt.Sprintf("fence %s so that it cannot start again, then ask for its removal", out)},
-		{"clean-up", fmt.Sprintf("stop %s's etcd, move its datastore aside, keep the host as a standby", out)},
-		{"record", "verify the voters, record the operation, release the Lease"},
+// moves says who gets and who loses a vote: "swap h3 → h4", "grow by h4",
+// "shrink by h3", "remove dead h3".
+func moves(out, in string, dead bool) string {
+	switch {
+	case dead:
+		return "remove dead " + out
+	case out == "":
+		return "grow by " + in
+	case in == "":
+		return "shrink by " + out
 	}
-	steps := make([]Step, len(texts))
-	for i, t := range texts {
-		steps[i] = Step{Number: i + 1, Name: t.name, Text: t.text}
+	return fmt.Sprintf("swap %s → %s", out, in)
+}
+
+// steps are the nine steps of a swap, or those of them that there are where a
+// vote is only given or only taken. Dry-run shows them; the texts name the
+// hosts so that the owner reads what would happen to which machine.
+func steps(out, in string, dead bool) []Step {
+	elsewhere, watched := ", not on "+out, "all voters, "+in+" among them,"
+	if out == "" {
+		elsewhere = ""
+	}
+	if in == "" {
+		watched = "the voters that stay"
+	}
+	fence, stop := fmt.Sprintf("fence %s so that it cannot start again, then ask for its removal", out), fmt.Sprintf("stop %s's etcd", out)
+	if dead {
+		fence = fmt.Sprintf("fence %s if its agent answers, then ask for the removal of its member", out)
+		stop = fmt.Sprintf("if %s's agent answers, stop its etcd", out)
+	}
+	all := []struct {
+		name, text string
+		left       bool
+	}{
+		{"lease", "take the shared Lease, check every guard again", false},
+		{"snapshot", fmt.Sprintf("save a snapshot on a healthy voter%s; verify hash, size and revision", elsewhere), false},
+		{"join", fmt.Sprintf("make %s a server and add it as a learner", in), in == ""},
+		{"promote", fmt.Sprintf("promote %s once it has caught up", in), in == ""},
+		{"soak", fmt.Sprintf("watch %s until they have been healthy for the soak time", watched), dead},
+		{"step-down", fmt.Sprintf("step %s to etcd-only and move etcd leadership away from it", out), out == "" || dead},
+		{"remove", fence, out == ""},
+		{"clean-up", stop + ", move its datastore aside, keep the host as a standby", out == ""},
+		{"record", "verify the voters, record the operation, release the Lease", false},
+	}
+	var steps []Step
+	for _, t := range all {
+		if !t.left {
+			steps = append(steps, Step{Number: len(steps) + 1, Name: t.name, Text: t.text})
+		}
 	}
 	return steps
 }

@@ -29,13 +29,43 @@ type Request struct {
 	Reason string    `json:"reason,omitempty"`
 }
 
-// RequestTime is how long a request may wait to be taken up. One that was left,
+// RequestTime is how long a request may wait to be taken up, but for one for a
+// number of voters, which stays until they have it. One that was left,
 // while nobody led or the mode was dry-run, must not fire when it is forgotten.
 const RequestTime = 10 * time.Minute
 
-// String is "swap h3 → h4, asked for by anna".
+// String is "swap h3 → h4, asked for by anna", "5 voters, asked for by anna" or
+// "remove dead h3 (member 9a1c), asked for by anna".
 func (r Request) String() string {
-	return fmt.Sprintf("swap %s → %s, asked for by %s", r.Out, r.In, r.By)
+	what := moves(r.Out, r.In, false)
+	switch {
+	case r.Dead != "":
+		what = fmt.Sprintf("remove dead %s (member %s)", r.Dead, r.Member)
+	case r.Target != 0:
+		what = fmt.Sprintf("%d voters", r.Target)
+	}
+	return what + ", asked for by " + r.By
+}
+
+// again is the command that asks for it.
+func (r Request) again() string {
+	switch {
+	case r.Dead != "":
+		return "suffrage remove-dead " + r.Dead
+	case r.Target != 0:
+		return fmt.Sprintf("suffrage target %d", r.Target)
+	}
+	return "suffrage swap " + r.Out + " " + r.In
+}
+
+// Over reports whether a decision that was taken with the request ends it. One
+// for a number of voters stays until they have it, through operations, cooldowns
+// and whatever else lifts; any other is taken up at once or not at all.
+func (r Request) Over(d Decision) bool {
+	if r.Target == 0 {
+		return d.Kind != Planned
+	}
+	return d.Operation == nil && (d.Kind == Steady || slices.ContainsFunc(d.Refusals, func(x Refusal) bool { return x.Kind == Reject }))
 }
 
 // Same reports whether it is one and the same request.
@@ -47,15 +77,29 @@ func (r Request) Same(o Request) bool {
 
 // Validate says what cannot be.
 func (r Request) Validate() error {
-	for _, s := range []string{r.Out, r.In, r.By, r.Reason} {
+	for _, s := range []string{r.Out, r.In, r.Dead, r.Member, r.By, r.Reason} {
 		if len(s) > 500 || strings.ContainsFunc(s, func(c rune) bool { return !unicode.IsPrint(c) }) {
 			return fmt.Errorf("%.40q: at most 500 bytes of printable text", s)
 		}
 	}
+	swap, dead, forms := r.Out != "" || r.In != "", r.Dead != "" || r.Member != "", 0
+	for _, form := range []bool{swap, dead, r.Target != 0} {
+		if form {
+			forms++
+		}
+	}
 	switch {
-	case r.Out == "" || r.In == "" || r.By == "" || r.At.IsZero():
-		return errors.New("out, in, by and at are needed")
-	case r.Out == r.In:
+	case forms != 1:
+		return errors.New("exactly one of out and in, target, or dead and member is needed")
+	case r.By == "" || r.At.IsZero():
+		return errors.New("by and at are needed")
+	case swap && (r.Out == "" || r.In == ""):
+		return errors.New("out and in are needed, both")
+	case dead && (r.Dead == "" || r.Member == ""):
+		return errors.New("dead and member are needed, both")
+	case r.Target < 0 || r.Target > 99: // which of these can be is for a refusal to say
+		return fmt.Errorf("target %d: a number of voters, 1 to 99", r.Target)
+	case swap && r.Out == r.In:
 		return fmt.Errorf("%s cannot take its own place", r.Out)
 	case r.By == ByController:
 		return fmt.Errorf("%q is who asks where no person does", ByController)
@@ -63,16 +107,28 @@ func (r Request) Validate() error {
 	return nil
 }
 
-// asked is the plan that a request asks for, and everything against it. That
+// onRequest is the plan that a request asks for, and everything against it,
+// beside the guards that are said already.
+func (a *assessment) onRequest(q Request, verdicts []fitness.Verdict, said []Refusal) (*Plan, []Refusal) {
+	switch {
+	case q.Dead != "":
+		return a.bury(q, said)
+	case q.Target != 0:
+		return a.resize(q, verdicts, said)
+	}
+	said = append(said, a.manyUnfit()...)
+	plan, why := a.asked(q, verdicts, said)
+	return plan, append(said, why...)
+}
+
+// asked is the swap that a request asks for, and everything against it. That
 // swaps did not help of late is nothing against it: the owner knows better.
 func (a *assessment) asked(q Request, verdicts []fitness.Verdict, said []Refusal) (*Plan, []Refusal) {
 	var refusals []Refusal
 	reject := func(c Code, subject, detail, next string) {
-		refusals = append(refusals, Refusal{Code: c, Kind: Reject, Subject: subject, Detail: detail, Next: next})
+		refusals = append(refusals, rejected(c, subject, detail, next))
 	}
-	if a.in.Now.Sub(q.At) > RequestTime {
-		reject(RequestOld, "", fmt.Sprintf("%s at %s, and not taken up within %s", q, stamp(q.At), RequestTime), "ask again: suffrage swap "+q.Out+" "+q.In)
-	}
+	refusals = append(refusals, a.old(q)...)
 	if !a.isVoter(q.Out) {
 		reject(NotAVoter, q.Out, "it has no vote that it could lose", "suffrage status shows who votes")
 	} else if r := a.forbidden(q.Out); r != nil {
@@ -101,16 +157,34 @@ func (a *assessment) asked(q Request, verdicts []fitness.Verdict, said []Refusal
 		}
 	}
 	refusals = append(refusals, a.waits("")...)
-	why := fmt.Sprintf("%s asked for it", q.By)
-	if q.Reason != "" {
-		why += ": " + q.Reason
-	}
+	why := q.because("asked for it")
 	if bad := a.violations(q.Out); len(bad) > 0 {
 		why += fmt.Sprintf("; %s: %s, for a whole window", q.Out, describe(bad, 3))
 	}
 	why += "; " + q.In + " is fit: " + strings.TrimPrefix(standing.String(), q.In+": ")
 	return &Plan{Out: q.Out, In: q.In, OutMember: a.member[q.Out], Why: why, Figures: data(a.violations(q.Out)),
-		Steps: steps(q.Out, q.In), Ranked: []string{standing.String()}}, refusals
+		Steps: steps(q.Out, q.In, false), Ranked: []string{standing.String()}}, refusals
+}
+
+// old refuses a request that was left.
+func (a *assessment) old(q Request) []Refusal {
+	if a.in.Now.Sub(q.At) <= RequestTime {
+		return nil
+	}
+	return []Refusal{rejected(RequestOld, "", fmt.Sprintf("%s at %s, and not taken up within %s", q, stamp(q.At), RequestTime), "ask again: "+q.again())}
+}
+
+// because is "anna asked for it: new rack".
+func (r Request) because(what string) string {
+	why := r.By + " " + what
+	if r.Reason != "" {
+		why += ": " + r.Reason
+	}
+	return why
+}
+
+func rejected(c Code, subject, detail, next string) Refusal {
+	return Refusal{Code: c, Kind: Reject, Subject: subject, Detail: detail, Next: next}
 }
 
 // byRequest is why a voter goes that nothing needs to be wrong with.

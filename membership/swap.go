@@ -80,17 +80,10 @@ func first(a, b bool) int {
 // can.
 func (a *assessment) propose(s fitness.Suspect) *proposal {
 	place := a.vacancy(s)
-	var ranked []fitness.Standing
-	for _, name := range a.candidates() {
-		if standing, refusal := a.stand(name, place); refusal == nil {
-			ranked = append(ranked, standing)
-		}
-	}
+	ranked := a.ranked(place)
 	if len(ranked) == 0 {
 		return nil
 	}
-	rtt, wal := a.in.Policy.Limits.For(fitness.RTT, 0), a.in.Policy.Limits.For(fitness.WALFsync, 0)
-	slices.SortFunc(ranked, func(x, y fitness.Standing) int { return x.Compare(y, rtt, wal) })
 	p := &proposal{suspect: s, in: ranked[0], ranked: ranked, leads: s.Host == a.leader}
 	// The plan that stood keeps its candidate while that is still fit.
 	for _, r := range ranked {
@@ -107,6 +100,32 @@ func (a *assessment) propose(s fitness.Suspect) *proposal {
 	return p
 }
 
+// ranked are the candidates that can take a place, the best first.
+func (a *assessment) ranked(place vacancy) []fitness.Standing {
+	var ranked []fitness.Standing
+	for _, name := range a.candidates() {
+		if standing, refusal := a.stand(name, place); refusal == nil {
+			ranked = append(ranked, standing)
+		}
+	}
+	slices.SortFunc(ranked, a.compare)
+	return ranked
+}
+
+// compare orders two standings, the better first.
+func (a *assessment) compare(x, y fitness.Standing) int {
+	return x.Compare(y, a.in.Policy.Limits.For(fitness.RTT, 0), a.in.Policy.Limits.For(fitness.WALFsync, 0))
+}
+
+// shown are the texts of standings for a plan.
+func shown(ranked []fitness.Standing) []string {
+	var out []string
+	for _, r := range ranked[:min(len(ranked), maxRanked)] {
+		out = append(out, r.String())
+	}
+	return out
+}
+
 func (a *assessment) plan(p *proposal) *Plan {
 	out, in := p.suspect.Host, p.in.Host
 	bad := a.violations(out)
@@ -120,14 +139,11 @@ func (a *assessment) plan(p *proposal) *Plan {
 	if n := len(a.blame.Pairs); p.left < n {
 		why += fmt.Sprintf("; with %s in its place %d of %d violating pairs remain", in, p.left, n)
 	}
-	plan := &Plan{Out: out, In: in, OutMember: a.member[out], Why: why + "; " + in + " is fit: " + strings.TrimPrefix(p.in.String(), in+": "), Figures: data(bad), Steps: steps(out, in)}
-	for _, r := range p.ranked[:min(len(p.ranked), maxRanked)] {
-		plan.Ranked = append(plan.Ranked, r.String())
-	}
-	return plan
+	return &Plan{Out: out, In: in, OutMember: a.member[out], Why: why + "; " + in + " is fit: " + strings.TrimPrefix(p.in.String(), in+": "), Figures: data(bad), Steps: steps(out, in, false), Ranked: shown(p.ranked)}
 }
 
-// noCandidate says of each eligible host what it lacks to take a suspect's vote.
+// noCandidate says of each eligible host what it lacks to take a suspect's vote,
+// or, where nobody leaves, to get one.
 func (a *assessment) noCandidate(out fitness.Suspect) []Refusal {
 	var lacks []Refusal
 	place := a.vacancy(out)
@@ -136,10 +152,14 @@ func (a *assessment) noCandidate(out fitness.Suspect) []Refusal {
 			lacks = append(lacks, *refusal)
 		}
 	}
-	if len(lacks) == 0 {
+	switch mark := "mark a host: suffrage host eligible HOST"; {
+	case len(lacks) > 0:
+	case out.Host == "":
+		lacks = append(lacks, owner(NoCandidate, "", "no host without a vote is eligible to get one", mark))
+	default:
 		bad := a.violations(out.Host)
 		lacks = append(lacks, owner(NoCandidate, "", fmt.Sprintf("no host without a vote is eligible to take the vote of %s, which is unfit: ", out.Host),
-			"mark a host: suffrage host eligible HOST").about(bad, 3))
+			mark).about(bad, 3))
 	}
 	return lacks
 }
@@ -179,10 +199,7 @@ func (a *assessment) blamed(r Refusal) Refusal {
 // cooldown after any change of membership and any end of an operation, whatever
 // its outcome. then is what comes after it, empty where nothing does.
 func (a *assessment) waits(then string) []Refusal {
-	var held []Refusal
-	if p := a.in.Policy.Paused; p != nil && p.Value {
-		held = append(held, hold(Paused, "", fmt.Sprintf("paused by %s%s", p.By, then), "suffrage resume"))
-	}
+	held := a.paused(then)
 	last, what := a.in.View.MembershipChanged, "the membership changed"
 	for _, o := range a.in.Operations {
 		// Of two that ended together the first by name is told, in any order.
@@ -196,4 +213,12 @@ func (a *assessment) waits(then string) []Refusal {
 	}
 	return append(held, hold(CooldownRunning, "", fmt.Sprintf("%s at %s and nothing new is started for %s%s", what, stamp(last), a.in.Policy.Cooldown(), then),
 		"lifts at "+stamp(until)))
+}
+
+// paused is the owner's pause.
+func (a *assessment) paused(then string) []Refusal {
+	if p := a.in.Policy.Paused; p != nil && p.Value {
+		return []Refusal{hold(Paused, "", fmt.Sprintf("paused by %s%s", p.By, then), "suffrage resume")}
+	}
+	return nil
 }

@@ -13,12 +13,20 @@ import (
 func (m *motion) reasonToTurn() string {
 	in := m.in0()
 	untouched := m.in == nil && m.op.InMember == ""
+	patience := in.Policy.StallTime
+	if m.op.In == "" {
+		patience += in.Policy.Soak // the first change comes after it
+	}
 	// The owner's word, and what was taken away, count at any time.
 	switch p := in.Policy.Paused; {
 	case m.hosts[m.op.Out] != nil && m.hosts[m.op.Out].Mark.IsPinned():
 		return fmt.Sprintf("%s was pinned", m.op.Out)
 	case m.hosts[m.op.In] != nil && !m.hosts[m.op.In].Mark.IsEligible():
 		return fmt.Sprintf("%s is no longer eligible", m.op.In)
+	case m.op.Dead && m.out != nil && m.out.Responding:
+		return fmt.Sprintf("%s answers again", m.op.Out)
+	case m.unasked():
+		return fmt.Sprintf("the target is %d now", in.Policy.Target)
 	case m.in == nil && m.op.InMember != "":
 		return fmt.Sprintf("%s was added and is no longer listed", m.op.In)
 	case p != nil && p.Value && untouched && m.op.Asked.IsZero():
@@ -27,8 +35,8 @@ func (m *motion) reasonToTurn() string {
 	switch {
 	case !m.op.Asked.IsZero():
 		return "" // a removal that is asked for may be done at any moment
-	case untouched && m.since(m.op.Begun) > in.Policy.StallTime.Std():
-		return fmt.Sprintf("nothing could be changed within %s: %s", in.Policy.StallTime, m.op.noted())
+	case untouched && m.since(m.op.Begun) > patience.Std():
+		return fmt.Sprintf("nothing could be changed within %s: %s", patience, m.op.noted())
 	case m.in == nil:
 	case m.in.Learner:
 		if why := m.learnerFailed(); why != "" {
@@ -48,6 +56,21 @@ func (m *motion) reasonToTurn() string {
 		return fmt.Sprintf("%s has been fit for a whole window", m.op.Out)
 	}
 	return ""
+}
+
+// unasked: the owner wants another number of voters by now, to which this is no
+// step.
+func (m *motion) unasked() bool {
+	before, target := len(m.op.MembersBefore), m.in0().Policy.Target
+	switch {
+	case m.op.Dead:
+		return false
+	case m.op.Out == "":
+		return before >= target
+	case m.op.In == "":
+		return before <= target
+	}
+	return false
 }
 
 // heldFor is how long a refusal has held, up to the decision before.
@@ -103,15 +126,19 @@ func (m *motion) back() (*Act, []Refusal) {
 	const step = "turn-back"
 	m.op.at(step, m.in0().Now)
 	m.op.Asked, m.op.SoakedSince = time.Time{}, time.Time{}
+	fenced := "remove"
+	if m.op.Dead {
+		fenced = fenceOrdered
+	}
 	if m.op.OutMember != "" {
 		if m.requested() != nil {
 			return m.do(WithdrawRemoval, step, m.op.Out, m.op.OutMember, "it keeps its vote"), nil
 		}
-		if fenced := !m.op.began("remove").IsZero(); fenced && m.settling() {
+		if !m.op.began("remove").IsZero() && m.settling() {
 			return m.wait(step, "what was asked of "+m.op.Out+" may still come"), nil
 		}
 		switch s := m.server(m.op.Out); {
-		case s == nil && !m.op.began("remove").IsZero():
+		case s == nil && !m.op.began(fenced).IsZero():
 			return nil, m.unproven("it may be fenced and could not start again")
 		case s != nil && s.Fenced:
 			return m.do(Unfence, step, m.op.Out, m.op.OutMember, "it keeps its vote"), nil
