@@ -19,13 +19,14 @@ func (v Violation) Error() string { return string(v) }
 // and for nothing else.
 type checker struct {
 	c       *Cluster
-	voters  int  // there were at first
+	voters  int  // there are between operations
 	foreign bool // somebody else changed the members: their number is not ours
 	ops     map[string]membership.Operation
 	alarmAt time.Time
 	modeAt  time.Time
 	adds    map[string]string    // operation → the member that it added
 	taken   map[string]time.Time // operation → when somebody else changed what was not its own
+	owner   []membership.Request // all that the owner asked for, the newest last
 }
 
 func (k *checker) begin() {
@@ -54,6 +55,13 @@ func (k *checker) always() {
 	}
 	if !k.foreign && (n < k.voters || n > k.voters+1 || n+learners > c.Policy.Maximum) {
 		k.fail("%d voters and %d learners; there were %d, the maximum is %d", n, learners, k.voters, c.Policy.Maximum)
+	}
+	for _, m := range c.Members {
+		if h := c.Host(m.Host); !c.answers(m) {
+			h.answersAt = time.Time{}
+		} else if h.answersAt.IsZero() {
+			h.answersAt = c.Now
+		}
 	}
 	for _, h := range c.Hosts {
 		have := len(h.Aside)
@@ -105,10 +113,43 @@ func (k *checker) journaled(op membership.Operation) {
 	if _, ended := k.c.History[op.ID]; ended && k.c.Lease.Open == nil {
 		k.fail("operation %s is opened again", op.ID)
 	}
+	if _, known := k.ops[op.ID]; !known && !k.asked(op) {
+		k.fail("operation %s begins, %s, and the owner did not ask for it", op.ID, op.Title())
+	}
 	if len(op.Steps) > 10 {
 		k.fail("operation %s has %d steps: its record grows", op.ID, len(op.Steps))
 	}
 	k.ops[op.ID] = op
+}
+
+// asked: a swap may be anybody's; that there are more or fewer voters, or that one
+// is dead, is the owner's word alone.
+func (k *checker) asked(op membership.Operation) bool {
+	if !op.Dead && op.Out != "" && op.In != "" {
+		return true
+	}
+	return slices.ContainsFunc(k.owner, func(q membership.Request) bool {
+		switch {
+		case q.By != op.By:
+			return false
+		case op.Dead:
+			return q.Dead == op.Out && q.Member == op.OutMember && op.In == ""
+		case op.Out == "":
+			return q.Target > len(op.MembersBefore)
+		}
+		return q.Target != 0 && q.Target < len(op.MembersBefore)
+	})
+}
+
+// target is the number of voters that the owner had asked for last when a view
+// was taken.
+func (k *checker) target(by *Caller) int {
+	for _, q := range slices.Backward(k.owner) {
+		if q.Target != 0 && !q.At.After(by.ViewAt) {
+			return q.Target
+		}
+	}
+	return 0
 }
 
 // recorded: the host that holds no vote any more is at rest, or it did not answer.
@@ -120,17 +161,22 @@ func (k *checker) recorded(op membership.Operation, by *Caller) {
 		return
 	}
 	name, vote := op.Out, op.In
-	if op.Outcome == membership.Undone {
+	switch {
+	case op.Outcome == membership.Undone:
 		name, vote = op.In, op.Out
+	case op.Outcome == membership.Stopped:
+		k.voters = len(k.c.Voters())
+		return // the owner sees to it
+	case op.Out == "":
+		k.voters++
 	}
-	h := k.c.Host(name)
-	if !h.rests() {
+	if h := k.c.Host(name); h != nil && !h.rests() {
 		if h.Reachable() && !h.mendedAt.After(by.ViewAt) && !by.Blind[name] {
 			k.fail("operation %s ends %s and %s is not at rest: %s", op.ID, op.Outcome, name, h)
 		}
 		h.leftover = true
 	}
-	if h := k.c.Host(vote); !k.foreign && (h.Fenced || h.Role != "voter") {
+	if h := k.c.Host(vote); h != nil && !k.foreign && (h.Fenced || h.Role != "voter") {
 		k.fail("operation %s ends %s and %s votes: %s", op.ID, op.Outcome, vote, h)
 	}
 }
@@ -186,6 +232,9 @@ func (k *checker) added(id string, by *Caller) {
 	if h := c.Host(m.Host); !h.Mark.IsEligible() && !h.Mark.Eligible.At.After(by.ViewAt) {
 		k.fail("%s is added and not eligible", h.Name)
 	}
+	if k.ops[by.Op].Out == "" && k.voters >= k.target(by) && !k.foreign {
+		k.fail("%s is added to %d voters, and %d are asked for", id, k.voters, k.target(by))
+	}
 	// One that somebody else removed before anybody saw it was never there.
 	if before := k.adds[by.Op]; before != "" && !k.foreign {
 		k.fail("operation %s adds %s after %s", by.Op, id, before)
@@ -204,7 +253,8 @@ func (k *checker) saved(op string) bool {
 	})
 }
 
-// promoted: the newcomer counted as down, quorum holds.
+// promoted: the newcomer counted as down, quorum holds; where it cannot, beside
+// one voter, the newcomer is up and level.
 func (k *checker) promoted(id string, by *Caller) {
 	if by.Foreign {
 		k.foreigner(id)
@@ -215,6 +265,9 @@ func (k *checker) promoted(id string, by *Caller) {
 		k.fail("%s is promoted by operation %s, which added %q", id, by.Op, k.adds[by.Op])
 	}
 	good, voters := 0, k.c.Voters()
+	if m := k.c.Member(id); len(voters) == 2 && k.level(m, by) {
+		good++
+	}
 	for _, v := range voters {
 		if v.ID != id && k.well(v, by) {
 			good++
@@ -228,6 +281,12 @@ func (k *checker) promoted(id string, by *Caller) {
 	}
 }
 
+// level: it answers and is as far as the leader, or did and was when the caller
+// looked.
+func (k *checker) level(m *Member, by *Caller) bool {
+	return k.well(m, by) && (k.c.Index-m.Index <= 1000 || k.c.Host(m.Host).brokeAt.After(by.ViewAt))
+}
+
 func (k *checker) requested(r membership.Removal, by *Caller) {
 	k.acts("request", by)
 	c, op := k.c, k.ops[r.Operation]
@@ -235,18 +294,27 @@ func (k *checker) requested(r membership.Removal, by *Caller) {
 	if r.Member != op.OutMember || m == nil {
 		return // too late: the removal controller refuses it
 	}
-	if h := c.Host(r.Host); !h.Fenced {
+	h := c.Host(r.Host)
+	silent := !h.Reachable() || h.mendedAt.After(by.ViewAt) || by.Blind[h.Name]
+	if !h.Fenced && !(op.Dead && silent) {
 		k.fail("removal of %s is asked for and it is not fenced", r.Host)
 	} else if h.Mark.IsPinned() && !h.Mark.Pinned.At.After(by.ViewAt) {
 		k.fail("removal of %s is asked for and it is pinned", r.Host)
 	}
-	if newcomer == nil || newcomer.Learner {
+	switch n := len(c.Voters()); {
+	case op.In != "":
+	case op.Dead && !h.answersAt.IsZero() && h.answersAt.Before(by.ViewAt) && !by.Blind[h.Name]:
+		k.fail("removal of %s is asked for as a dead one and it answers", r.Host)
+	case !op.Dead && !k.foreign && (n <= 3 || n <= k.target(by)):
+		k.fail("removal of %s is asked for with %d voters, and %d are wanted", r.Host, n, k.target(by))
+	}
+	if op.In != "" && (newcomer == nil || newcomer.Learner) {
 		if !k.foreign {
 			k.fail("removal of %s is asked for and %s does not vote", r.Host, op.In)
 		}
 		return
 	}
-	if !k.well(newcomer, by) || c.Index-newcomer.Index > 1000 && !c.Host(op.In).brokeAt.After(by.ViewAt) {
+	if op.In != "" && !k.level(newcomer, by) {
 		k.fail("removal of %s is asked for and %s is not level", r.Host, op.In)
 	}
 	for _, v := range c.Voters() {
@@ -260,7 +328,8 @@ func (k *checker) requested(r membership.Removal, by *Caller) {
 }
 
 // removing: only the two of the operation, never the leader, never below what
-// holds a quorum.
+// holds a quorum. A dead one whose agent is silent has no fence but the owner's
+// word.
 func (k *checker) removing(m *Member, by *Caller) {
 	c, h := k.c, k.c.Host(m.Host)
 	if by.Foreign {
@@ -277,11 +346,15 @@ func (k *checker) removing(m *Member, by *Caller) {
 		if by.Name != "actor" {
 			k.fail("%s is removed by a call and not by request", m.ID)
 		}
-		if !h.Fenced {
+		if !h.Fenced && !op.Dead {
 			k.fail("%s is removed and its host is not fenced", m.ID)
 		}
-		if n := c.Member(op.InMember); (n == nil || n.Learner) && !k.foreign {
+		if n := c.Member(op.InMember); op.In != "" && (n == nil || n.Learner) && !k.foreign {
 			k.fail("%s is removed and %s does not vote", m.ID, op.In)
+		}
+		if op.In == "" {
+			k.voters--
+			h.leftover = !h.Fenced
 		}
 	case k.adds[by.Op]:
 		if !h.Fenced && h.Reachable() && !h.mendedAt.After(by.ViewAt) && !by.Blind[h.Name] {

@@ -48,9 +48,10 @@ type Cluster struct {
 	Changed         time.Time // the newest change of members
 	opinion, before []string  // the opinion before it, which one voter still has for a moment
 	Policy          membership.Policy
-	cut             map[string]bool // pairs of hosts that do not see each other
-	elected         time.Time       // when the leader took over
-	since           time.Time       // since when there has been none
+	Request         *membership.Request // what the owner asks for
+	cut             map[string]bool     // pairs of hosts that do not see each other
+	elected         time.Time           // when the leader took over
+	since           time.Time           // since when there has been none
 	late            []lateCall
 	check           checker
 	trace           []event
@@ -262,7 +263,7 @@ func (c *Cluster) add(peer string, by *Caller) error {
 	switch {
 	case !c.Serves():
 		return ErrNoQuorum
-	case connected < membership.Quorum(len(c.Voters())+1):
+	case len(c.Voters()) > 1 && connected < membership.Quorum(len(c.Voters())+1): // one voter may always get a second
 		return ErrUnhealthy
 	case slices.ContainsFunc(c.Members, func(m *Member) bool { return m.Peer == peer }):
 		return ErrExists

@@ -115,6 +115,9 @@ func (p *Controller) Round(restart time.Duration) {
 	}
 	p.Last, p.previous, p.viewAt = d, d.Remember(), now
 	p.c.check.decided(in, d)
+	if in.Request != nil && in.Request.Over(d) {
+		p.clear(*p.c.Request)
+	}
 	if err := p.operator.Act(context.Background(), in, d); err != nil {
 		p.c.Logf("%s: %v", p.id(), err)
 	}

@@ -17,23 +17,78 @@ type fault struct {
 
 func (f fault) String() string { return fmt.Sprintf("%s at %d", f.what, f.at) }
 
-// swap is a run in which nothing else goes wrong. With turn, the outgoing host
-// is pinned as soon as the operation has that step, so that it turns back. It
-// gives the number of points and of calls that were passed.
-func swap(t *testing.T, turn string, faults ...fault) (points, calls int) {
+// kind is a kind of operation, from some number of voters to another.
+type kind struct {
+	name          string
+	voters, after int
+	out           string // the host that loses its vote
+	begin, turn   func(s *Sim)
+}
+
+func (k kind) String() string { return k.name }
+
+func pinned(s *Sim) {
+	h := s.Host(s.Lease.Open.Out)
+	s.Logf("%s is pinned", h.Name)
+	h.Mark.Pinned = &membership.Say{Value: true, By: "owner", At: s.soon()}
+}
+
+// dies makes h3 one that etcd will not see again, and its death known.
+func dies(s *Sim, how func(h *Host)) {
+	h := s.Host("h3")
+	h.Bad, h.brokeAt = false, s.soon()
+	how(h)
+	for range 4 {
+		s.pass()
+	}
+	s.asks(membership.Request{Dead: "h3", Member: "m-h3"})
+}
+
+func revives(s *Sim) {
+	h := s.Host("h3")
+	s.Logf("h3 comes back")
+	h.Up, h.Agent, h.Broken, h.mendedAt = true, true, false, s.soon()
+}
+
+var swapping = kind{"swap", 3, 3, "h3", func(s *Sim) {}, pinned}
+
+// asking are the kinds that only the owner asks for: from two voters to three,
+// from four to three, and a dead one out of three, with its machine gone or with
+// an agent that answers.
+var asking = []kind{
+	{"grow", 2, 3, "", func(s *Sim) { s.Host("h2").Bad = false; s.asks(membership.Request{Target: 3}) }, func(s *Sim) {
+		h := s.Host(s.Lease.Open.In)
+		s.Logf("%s is no longer eligible", h.Name)
+		h.Mark.Eligible = &membership.Say{By: "owner", At: s.soon()}
+	}},
+	{"grow-from-one", 1, 2, "", func(s *Sim) { s.Host("h1").Bad = false; s.asks(membership.Request{Target: 3}) }, func(s *Sim) {
+		s.asks(membership.Request{Target: 1})
+	}},
+	{"shrink", 4, 3, "h4", func(s *Sim) { s.asks(membership.Request{Target: 3}) }, func(s *Sim) {
+		s.asks(membership.Request{Target: 5})
+	}},
+	{"dead-machine", 3, 2, "h3", func(s *Sim) { dies(s, s.powerOff) }, revives},
+	{"dead-etcd", 3, 2, "h3", func(s *Sim) { dies(s, func(h *Host) { h.Running, h.Broken = false, true }) }, revives},
+	{"dead-pinned", 3, 2, "h3", func(s *Sim) { dies(s, func(h *Host) { h.Running, h.Broken = false, true }) }, pinned},
+}
+
+// run is a run in which nothing else goes wrong. With turn, what turns that kind
+// back happens as soon as the operation has that step. It gives the number of
+// points and of calls that were passed.
+func run(t *testing.T, k kind, turn string, faults ...fault) (points, calls int) {
 	t.Helper()
-	s := swapped(t, turn, faults...)
+	s := ran(t, k, turn, faults...)
 	return s.points, s.calls
 }
 
-// swapped is the same, and gives the whole run.
-func swapped(t *testing.T, turn string, faults ...fault) *Sim {
+// ran is the same, and gives the whole run.
+func ran(t *testing.T, k kind, turn string, faults ...fault) *Sim {
 	t.Helper()
-	s := newSim(1, 3, 2)
-	s.Leader = "m-h3" // the one that goes, so that leadership has to move
+	s := newSim(1, k.voters, 2)
+	s.Leader = fmt.Sprintf("m-h%d", k.voters) // the one that goes, so that leadership has to move
 	failed := func(format string, args ...any) {
 		t.Helper()
-		t.Fatalf("turned at %q, %v: %s\n%s", turn, faults, fmt.Sprintf(format, args...), s.Trace(80))
+		t.Fatalf("%s turned at %q, %v: %s\n%s", k, turn, faults, fmt.Sprintf(format, args...), s.Trace(80))
 	}
 	defer func() {
 		if r := recover(); r != nil {
@@ -80,7 +135,8 @@ func swapped(t *testing.T, turn string, faults ...fault) *Sim {
 			s.Actor.delay = func() time.Duration { return time.Duration(f.at) * time.Second }
 		}
 	}
-	turned := false
+	turned, late := false, false
+	k.begin(s)
 	for range 300 {
 		s.pass()
 		if op := s.Lease.Open; turn != "" && op != nil && !turned {
@@ -89,21 +145,26 @@ func swapped(t *testing.T, turn string, faults ...fault) *Sim {
 				reached = reached || r.Name == turn
 			}
 			if reached {
-				turned = true
-				s.Logf("h3 is pinned")
-				s.Host("h3").Mark.Pinned = &membership.Say{Value: true, By: "owner", At: s.soon()}
+				turned, late = true, len(s.History) > 0
+				k.turn(s)
 			}
 		}
 		if len(s.History) > 0 && s.Lease.Open == nil {
 			break
 		}
 	}
+	if k.after < k.voters && k.out == "h3" {
+		revives(s) // a dead one that was kept serves again, and one that was removed comes to nothing
+	}
 	for range 8 { // what was called for may come until here
 		s.pass()
 	}
-	want := "map[completed:1]"
-	if turned && !s.Removed["m-h3"] {
-		want = "map[undone:1]"
+	want, back := "map[completed:1]", turned && !late
+	if k.out != "" {
+		back = turned && !s.Removed["m-"+k.out]
+	}
+	if s.Policy.Target = k.after; back {
+		want, s.Policy.Target = "map[undone:1]", k.voters
 	}
 	if got := fmt.Sprint(s.outcomes()); got != want {
 		failed("operations ended %v, want %v", got, want)
@@ -122,26 +183,39 @@ var turns = []string{"", "snapshot", "join", "promote", "soak", "step-down", "re
 // way back from each of its steps: at each one, and at each pair of them. After
 // a crash there are more points than without; every one that the run comes by
 // is a second. The pairs of the ways back are left to make sim.
-func TestEveryCrash(t *testing.T) {
-	for _, turn := range append(turns, "asked") {
-		t.Run("turn="+turn, func(t *testing.T) {
-			t.Parallel()
-			began, runs := time.Now(), 1
-			n, _ := swap(t, turn)
-			for i := 1; i <= n; i++ {
-				m, _ := swap(t, turn, fault{"crash", i})
-				runs++
-				if raced || turn != "" && !everything() {
-					continue
-				}
-				for j := i + 1; j <= m; j++ {
-					swap(t, turn, fault{"crash", i}, fault{"crash", j})
-					runs++
-				}
+func TestEveryCrash(t *testing.T) { everyKind(t, everyCrash) }
+
+// everyKind is once for a swap, and once for each kind that the owner asks for.
+func everyKind(t *testing.T, every func(t *testing.T, k kind, turn string)) {
+	for _, k := range append([]kind{swapping}, asking...) {
+		for _, turn := range append(turns, "asked") {
+			name := "turn=" + turn
+			if k.name != "swap" {
+				name = k.name + "/" + name
 			}
-			t.Logf("%d points, %d runs, %s", n, runs, time.Since(began).Round(time.Millisecond))
-		})
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				every(t, k, turn)
+			})
+		}
 	}
+}
+
+func everyCrash(t *testing.T, k kind, turn string) {
+	began, runs := time.Now(), 1
+	n, _ := run(t, k, turn)
+	for i := 1; i <= n; i++ {
+		m, _ := run(t, k, turn, fault{"crash", i})
+		runs++
+		if raced || turn != "" && !everything() {
+			continue
+		}
+		for j := i + 1; j <= m; j++ {
+			run(t, k, turn, fault{"crash", i}, fault{"crash", j})
+			runs++
+		}
+	}
+	t.Logf("%d points, %d runs, %s", n, runs, time.Since(began).Round(time.Millisecond))
 }
 
 // TestEveryFault does the same with a controller that is frozen past its Lease
@@ -150,26 +224,23 @@ func TestEveryFault(t *testing.T) {
 	if raced {
 		t.Skip("one goroutine: the race detector finds nothing here; make test runs it without")
 	}
-	for _, turn := range append(turns, "asked") {
-		t.Run("turn="+turn, func(t *testing.T) {
-			t.Parallel()
-			points, calls := swap(t, turn)
-			for i := 1; i <= points; i++ {
-				swap(t, turn, fault{"freeze", i})
-				for j := i + 1; everything() && j <= points; j++ {
-					swap(t, turn, fault{"freeze", i}, fault{"crash", j})
+	everyKind(t, func(t *testing.T, k kind, turn string) {
+		points, calls := run(t, k, turn)
+		for i := 1; i <= points; i++ {
+			run(t, k, turn, fault{"freeze", i})
+			for j := i + 1; everything() && j <= points; j++ {
+				run(t, k, turn, fault{"freeze", i}, fault{"crash", j})
+			}
+		}
+		for _, what := range []string{"fails", "unanswered", "late"} {
+			for i := 1; i <= calls; i++ {
+				run(t, k, turn, fault{what, i})
+				for j := 1; everything() && j <= points; j++ {
+					run(t, k, turn, fault{what, i}, fault{"crash", j})
 				}
 			}
-			for _, what := range []string{"fails", "unanswered", "late"} {
-				for i := 1; i <= calls; i++ {
-					swap(t, turn, fault{what, i})
-					for j := 1; everything() && j <= points; j++ {
-						swap(t, turn, fault{what, i}, fault{"crash", j})
-					}
-				}
-			}
-		})
-	}
+		}
+	})
 }
 
 // Whoever acts on a request may have sent the removal just before the request is
@@ -181,7 +252,7 @@ func TestRemovalLandsAfterItsWithdrawal(t *testing.T) {
 	landed := 0
 	for delay := range 20 {
 		for at := range 60 {
-			if s := swapped(t, "asked", fault{"actor", delay}, fault{[]string{"crash", "freeze"}[at%2], at}); s.Removed["m-h3"] {
+			if s := ran(t, swapping, "asked", fault{"actor", delay}, fault{[]string{"crash", "freeze"}[at%2], at}); s.Removed["m-h3"] {
 				landed++
 			}
 		}

@@ -31,6 +31,7 @@ type Host struct {
 	BadSince  time.Time
 	brokeAt   time.Time // the last time that something of the above went wrong
 	mendedAt  time.Time
+	answersAt time.Time // since when its member answers, zero while it does not
 	portAt    time.Time
 	startAt   time.Time
 	powerLoss int // writes until the power goes, 0 for never

@@ -185,6 +185,25 @@ func (p *Controller) Withdraw(_ context.Context, host, operation string) error {
 	})
 }
 
+// clear takes away the owner's request, as control's loop does before it acts.
+func (p *Controller) clear(q membership.Request) {
+	if p.Check(context.Background()) != nil {
+		return
+	}
+	p.operator.Point("before clear")
+	_ = p.call("clear the request", true, func() error {
+		if err := p.c.held(p.id(), p.term); err != nil {
+			return err
+		}
+		if p.c.Request != nil && p.c.Request.Same(q) {
+			p.c.Logf("request cleared: %s", q)
+			p.c.Request = nil
+		}
+		return nil
+	})
+	p.operator.Point("after clear")
+}
+
 func (p *Controller) Record(_ context.Context, term uint64, op membership.Operation) error {
 	by := p.caller()
 	return p.call("record", false, func() error {

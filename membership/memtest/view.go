@@ -34,6 +34,11 @@ func (p *Controller) inputs() membership.Inputs {
 	}
 	in := membership.Inputs{Version: membership.InputsVersion, Now: now, Policy: c.Policy, Term: p.term, Previous: p.previous,
 		View: membership.View{At: now, ClusterID: c.ID, RecordedClusterID: c.ID, MembershipSince: local(c.Changed), MembershipChanged: local(c.Changed)}}
+	if c.Request != nil && c.Policy.Mode == membership.Active {
+		q := *c.Request
+		q.At = local(q.At)
+		in.Request = &q
+	}
 	if c.Lease.Open != nil {
 		op := *c.Lease.Open
 		in.Open = &op
