@@ -208,6 +208,9 @@ func (m *motion) behind() []Refusal {
 // slow with the outgoing one says nothing of another.
 func (m *motion) judge(host string) fitness.Verdict {
 	beside := m.beside(host)
+	if m.op.Out == "" && host == m.op.In {
+		beside = without(beside, m.witnessed())
+	}
 	if host != m.op.Out {
 		beside = without(beside, []string{m.op.Out})
 	}

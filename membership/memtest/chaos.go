@@ -2,6 +2,7 @@ package memtest
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"suffrage/membership"
@@ -10,7 +11,7 @@ import (
 // style is what a run is about: most of the things that can go wrong stay away
 // in most runs, or no operation would ever come far.
 type style struct {
-	crash, freeze, calls, hosts, agents, cuts, owner, quality, elections, alarms, power, clocks int // once in so many, 0 for never
+	crash, freeze, calls, hosts, agents, cuts, owner, target, dead, quality, elections, alarms, power, clocks int // once in so many, 0 for never
 	foreign                                                                                     bool
 }
 
@@ -22,7 +23,7 @@ func (s *Sim) style() style {
 		return n
 	}
 	y := style{crash: often(12), freeze: often(40), calls: often(6), hosts: often(60), agents: often(40), cuts: often(60),
-		owner: often(30), quality: often(60), elections: often(25), alarms: often(250), power: often(40), clocks: often(20), foreign: s.one(12)}
+		owner: often(30), target: often(60), dead: often(60), quality: often(60), elections: often(25), alarms: often(250), power: often(40), clocks: often(20), foreign: s.one(12)}
 	return y
 }
 
@@ -136,6 +137,12 @@ func (s *Sim) disturb(y style) {
 	if happens(y.owner) {
 		s.ownerSays()
 	}
+	if happens(y.target) {
+		s.asks(membership.Request{Target: []int{3, 3, 5, 5, 4}[s.rng.Intn(5)]})
+	}
+	if happens(y.dead) {
+		s.saysDead()
+	}
 	if happens(y.quality) {
 		h := s.anyHost()
 		h.Bad, h.BadSince = !h.Bad, s.Now
@@ -170,8 +177,11 @@ func (s *Sim) disturb(y style) {
 // mend undoes what went wrong with a host, once in so many.
 func (s *Sim) mend(h *Host, in int) {
 	was := *h
+	if h.dark && in > 1 { // its agent, its network and its etcd are of no use
+		in *= 20
+	}
 	if !h.Up && s.one(in) {
-		h.Up, h.Agent = true, true
+		h.Up, h.Agent, h.dark = true, true, false
 	}
 	if h.Gone && s.one(in) {
 		h.Gone = false
@@ -214,7 +224,12 @@ func (s *Sim) cutOff() {
 func (s *Sim) ownerSays() {
 	say := func(v bool) *membership.Say { return &membership.Say{Value: v, By: "owner", At: s.soon()} }
 	h := s.anyHost()
-	switch s.rng.Intn(6) {
+	switch s.rng.Intn(7) {
+	case 6:
+		if op := s.Lease.Open; op != nil && s.one(3) {
+			s.Policy.Stop = &membership.Stop{Operation: op.ID, By: "owner", At: s.soon()}
+			s.Logf("owner: stop %s", op.ID)
+		}
 	case 0:
 		h.Mark.Pinned = say(!h.Mark.IsPinned())
 		s.Logf("owner: %s pinned %t", h.Name, h.Mark.IsPinned())
@@ -228,6 +243,57 @@ func (s *Sim) ownerSays() {
 		s.mode(map[string]string{membership.Active: membership.DryRun, membership.DryRun: membership.Active}[s.Policy.Mode])
 	case 5:
 		h.Mark.Cleared = say(true)
+	}
+}
+
+// saysDead is the owner who takes a voter for dead, mostly one that is away. Where
+// none is, one goes dark and stays so for the most part.
+func (s *Sim) saysDead() {
+	voters := s.Voters()
+	for _, m := range voters {
+		if !s.answers(m) && !s.one(4) || s.one(20) {
+			s.asks(membership.Request{Dead: m.Host, Member: m.ID})
+			return
+		}
+	}
+	h := s.Host(voters[s.rng.Intn(len(voters))].Host)
+	h.dark = true
+	s.broke(h, "its board is burnt")
+	s.powerOff(h)
+}
+
+// tidies is the owner once nothing goes wrong any more: what a stopped operation
+// left is put right by hand, and as many voters are asked for as there can be.
+func (s *Sim) tidies() {
+	if s.Lease.Open != nil || s.Request != nil || len(s.late) > 0 {
+		return
+	}
+	by := &Caller{Name: "owner", Foreign: true, ViewAt: s.soon()}
+	for _, m := range slices.Clone(s.Members) {
+		if m.Learner {
+			_ = s.remove(m.ID, by)
+		} else if h := s.Host(m.Host); h.Fenced || h.Role != "voter" {
+			h.Fenced, h.Role = false, "voter"
+		}
+	}
+	for host, r := range s.Removals {
+		s.Logf("owner: withdraws the removal of %s by %s", host, r.Operation)
+		delete(s.Removals, host)
+	}
+	n := len(s.Voters())
+	if s.Actor.Absent = s.Actor.Absent && n%2 == 1; n == 0 {
+		return
+	}
+	switch {
+	case n == s.Policy.Target && n >= 3:
+	case n%2 == 1 && n >= 3:
+		s.Policy.Target = n
+	case s.Policy.Target != max(3, n-1) || s.one(20):
+		for _, h := range s.Hosts { // nobody is kept who has to go, nor kept out
+			h.Mark.Pinned, h.Mark.Cleared = nil, &membership.Say{Value: true, By: "owner", At: s.soon()}
+			h.Mark.Eligible = h.Mark.Cleared
+		}
+		s.asks(membership.Request{Target: max(3, n-1)})
 	}
 }
 
@@ -258,7 +324,7 @@ func (s *Sim) somebodyElse() {
 // the start stays so.
 func (s *Sim) calm() {
 	s.Logf("calm")
-	s.chaos, s.Alarm, s.Policy.Paused = false, "", nil
+	s.chaos, s.Alarm, s.Policy.Paused, s.Request = false, "", nil, nil
 	s.mode(membership.Active)
 	clear(s.cut)
 	for _, p := range s.Controllers {

@@ -166,7 +166,11 @@ func (k *checker) recorded(op membership.Operation, by *Caller) {
 		name, vote = op.In, op.Out
 	case op.Outcome == membership.Stopped:
 		k.voters = len(k.c.Voters())
-		return // the owner sees to it
+		for _, h := range k.c.Hosts { // the owner sees to it
+			votes := slices.ContainsFunc(k.c.Members, func(m *Member) bool { return m.Host == h.Name })
+			h.leftover = h.leftover || !votes && !h.rests()
+		}
+		return
 	case op.Out == "":
 		k.voters++
 	}

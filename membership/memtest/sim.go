@@ -81,6 +81,8 @@ func (s *Sim) newest() (membership.Decision, bool) {
 func (s *Sim) unsettled() string {
 	d, led := s.newest()
 	switch {
+	case s.check.foreign && !s.Quorum():
+		return "" // somebody else removed those that served
 	case !led:
 		return "nobody leads"
 	case d.Kind == membership.Refused && d.Refusals[0].Kind == membership.Owner:
