@@ -2,7 +2,6 @@ package memtest
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"suffrage/membership"
@@ -12,7 +11,7 @@ import (
 // in most runs, or no operation would ever come far.
 type style struct {
 	crash, freeze, calls, hosts, agents, cuts, owner, target, dead, quality, elections, alarms, power, clocks int // once in so many, 0 for never
-	foreign                                                                                     bool
+	foreign                                                                                                   bool
 }
 
 func (s *Sim) style() style {
@@ -243,57 +242,6 @@ func (s *Sim) ownerSays() {
 		s.mode(map[string]string{membership.Active: membership.DryRun, membership.DryRun: membership.Active}[s.Policy.Mode])
 	case 5:
 		h.Mark.Cleared = say(true)
-	}
-}
-
-// saysDead is the owner who takes a voter for dead, mostly one that is away. Where
-// none is, one goes dark and stays so for the most part.
-func (s *Sim) saysDead() {
-	voters := s.Voters()
-	for _, m := range voters {
-		if !s.answers(m) && !s.one(4) || s.one(20) {
-			s.asks(membership.Request{Dead: m.Host, Member: m.ID})
-			return
-		}
-	}
-	h := s.Host(voters[s.rng.Intn(len(voters))].Host)
-	h.dark = true
-	s.broke(h, "its board is burnt")
-	s.powerOff(h)
-}
-
-// tidies is the owner once nothing goes wrong any more: what a stopped operation
-// left is put right by hand, and as many voters are asked for as there can be.
-func (s *Sim) tidies() {
-	if s.Lease.Open != nil || s.Request != nil || len(s.late) > 0 {
-		return
-	}
-	by := &Caller{Name: "owner", Foreign: true, ViewAt: s.soon()}
-	for _, m := range slices.Clone(s.Members) {
-		if m.Learner {
-			_ = s.remove(m.ID, by)
-		} else if h := s.Host(m.Host); h.Fenced || h.Role != "voter" {
-			h.Fenced, h.Role = false, "voter"
-		}
-	}
-	for host, r := range s.Removals {
-		s.Logf("owner: withdraws the removal of %s by %s", host, r.Operation)
-		delete(s.Removals, host)
-	}
-	n := len(s.Voters())
-	if s.Actor.Absent = s.Actor.Absent && n%2 == 1; n == 0 {
-		return
-	}
-	switch {
-	case n == s.Policy.Target && n >= 3:
-	case n%2 == 1 && n >= 3:
-		s.Policy.Target = n
-	case s.Policy.Target != max(3, n-1) || s.one(20):
-		for _, h := range s.Hosts { // nobody is kept who has to go, nor kept out
-			h.Mark.Pinned, h.Mark.Cleared = nil, &membership.Say{Value: true, By: "owner", At: s.soon()}
-			h.Mark.Eligible = h.Mark.Cleared
-		}
-		s.asks(membership.Request{Target: max(3, n-1)})
 	}
 }
 

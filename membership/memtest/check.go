@@ -122,36 +122,6 @@ func (k *checker) journaled(op membership.Operation) {
 	k.ops[op.ID] = op
 }
 
-// asked: a swap may be anybody's; that there are more or fewer voters, or that one
-// is dead, is the owner's word alone.
-func (k *checker) asked(op membership.Operation) bool {
-	if !op.Dead && op.Out != "" && op.In != "" {
-		return true
-	}
-	return slices.ContainsFunc(k.owner, func(q membership.Request) bool {
-		switch {
-		case q.By != op.By:
-			return false
-		case op.Dead:
-			return q.Dead == op.Out && q.Member == op.OutMember && op.In == ""
-		case op.Out == "":
-			return q.Target > len(op.MembersBefore)
-		}
-		return q.Target != 0 && q.Target < len(op.MembersBefore)
-	})
-}
-
-// target is the number of voters that the owner had asked for last when a view
-// was taken.
-func (k *checker) target(by *Caller) int {
-	for _, q := range slices.Backward(k.owner) {
-		if q.Target != 0 && !q.At.After(by.ViewAt) {
-			return q.Target
-		}
-	}
-	return 0
-}
-
 // recorded: the host that holds no vote any more is at rest, or it did not answer.
 func (k *checker) recorded(op membership.Operation, by *Caller) {
 	if was, ok := k.c.History[op.ID]; ok {

@@ -122,19 +122,6 @@ func (s *Sim) unhealthy() string {
 	return ""
 }
 
-// asks puts the owner's request; one for a number of voters gives way to another.
-func (s *Sim) asks(q membership.Request) {
-	if s.Request != nil && s.Request.Target == 0 {
-		return
-	}
-	q.By, q.At = "anna", s.soon()
-	if q.Target != 0 {
-		s.Policy.Target, s.Policy.Maximum = q.Target, max(s.Policy.Maximum, q.Target+1)
-	}
-	s.Request, s.check.owner = &q, append(s.check.owner, q)
-	s.Logf("owner: %s", q)
-}
-
 // outcomes counts how operations ended.
 func (s *Sim) outcomes() map[string]int {
 	out := map[string]int{}
