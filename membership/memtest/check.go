@@ -138,7 +138,7 @@ func (k *checker) recorded(op membership.Operation, by *Caller) {
 		k.voters = len(k.c.Voters())
 		for _, h := range k.c.Hosts { // the owner sees to it
 			votes := slices.ContainsFunc(k.c.Members, func(m *Member) bool { return m.Host == h.Name })
-			h.leftover = h.leftover || !votes && !h.rests()
+			h.leftover, h.stopped = h.leftover || !votes && !h.rests(), h.stopped || votes && h.Fenced
 		}
 		return
 	case op.Out == "":
@@ -150,7 +150,7 @@ func (k *checker) recorded(op membership.Operation, by *Caller) {
 		}
 		h.leftover = true
 	}
-	if h := k.c.Host(vote); h != nil && !k.foreign && (h.Fenced || h.Role != "voter") {
+	if h := k.c.Host(vote); h != nil && !k.foreign && !h.stopped && (h.Fenced || h.Role != "voter") {
 		k.fail("operation %s ends %s and %s votes: %s", op.ID, op.Outcome, vote, h)
 	}
 }

@@ -45,6 +45,7 @@ type Host struct {
 	Snapshots []fitness.SnapshotFacts
 	starts    int  // since the fence
 	dark      bool // it has no power for long
+	stopped   bool // it votes, and an operation that was stopped has left it fenced
 	stores    int  // ever made
 	joining   string
 	leftover  bool // it lost its member while nobody could reach its agent

@@ -46,7 +46,7 @@ func (s *Sim) tidies() {
 		if m.Learner {
 			_ = s.remove(m.ID, by)
 		} else if h := s.Host(m.Host); h.Fenced || h.Role != "voter" {
-			h.Fenced, h.Role = false, "voter"
+			h.Fenced, h.Role, h.stopped = false, "voter", false
 		}
 	}
 	for host, r := range s.Removals {
@@ -62,7 +62,8 @@ func (s *Sim) tidies() {
 	case n%2 == 1 && n >= 3:
 		s.Policy.Target = n
 	case s.Policy.Target != max(3, n-1) || s.one(20):
-		for _, h := range s.Hosts { // nobody is kept who has to go, nor kept out
+		for _, h := range s.Hosts { // nobody is kept who has to go, nor kept out, nor broken from the start
+			h.Broken, h.Stuck, h.FullDisk = false, false, false
 			h.Mark.Pinned, h.Mark.Cleared = nil, &membership.Say{Value: true, By: "owner", At: s.soon()}
 			h.Mark.Eligible = h.Mark.Cleared
 		}
