@@ -18,15 +18,16 @@ func (v Violation) Error() string { return string(v) }
 // caller is excused for what broke after it took the view that it decided on,
 // and for nothing else.
 type checker struct {
-	c       *Cluster
-	voters  int  // there are between operations
-	foreign bool // somebody else changed the members: their number is not ours
-	ops     map[string]membership.Operation
-	alarmAt time.Time
-	modeAt  time.Time
-	adds    map[string]string    // operation → the member that it added
-	taken   map[string]time.Time // operation → when somebody else changed what was not its own
-	owner   []membership.Request // all that the owner asked for, the newest last
+	c        *Cluster
+	voters   int  // there are between operations
+	foreign  bool // somebody else changed the members: their number is not ours
+	ops      map[string]membership.Operation
+	alarmAt  time.Time
+	modeAt   time.Time
+	adds     map[string]string    // operation → the member that it added
+	taken    map[string]time.Time // operation → when somebody else changed what was not its own
+	stranger string               // the operation and the member, while somebody else added one and changed nothing else
+	owner    []membership.Request // all that the owner asked for, the newest last
 }
 
 func (k *checker) begin() {
@@ -102,6 +103,9 @@ func (k *checker) mine(what string, by *Caller) {
 func (k *checker) foreigner(id string) {
 	k.foreign = true
 	if op := k.c.Lease.Open; op != nil && id != op.OutMember && id != k.adds[op.ID] {
+		if k.stranger = op.ID + " " + id; !k.taken[op.ID].IsZero() {
+			k.stranger = "" // there is more than one
+		}
 		k.taken[op.ID] = k.c.Now
 	}
 }
@@ -307,7 +311,11 @@ func (k *checker) requested(r membership.Removal, by *Caller) {
 func (k *checker) removing(m *Member, by *Caller) {
 	c, h := k.c, k.c.Host(m.Host)
 	if by.Foreign {
+		op, before := k.c.Lease.Open, k.stranger
 		k.foreigner(m.ID)
+		if op != nil && before == op.ID+" "+m.ID { // it came and went, and the members are the operation's again
+			delete(k.taken, op.ID)
+		}
 		h.leftover = true
 		return
 	}

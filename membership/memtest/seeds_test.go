@@ -38,6 +38,7 @@ var failedOnce = map[int64]string{
 	181:  "a newcomer that votes and never becomes level was waited for without end",
 	651:  "the request stayed armed after somebody else had changed the members",
 	3694: "a start that was ordered before the fence came after it, and after the removal",
+	568:  "of two voters a slow one kept every candidate out, and neither could be moved",
 	7088: "the outgoing voter restarted behind its fence while the operation was held, and nothing lifted it",
 	1922: "the controller ended between the intent to withdraw and the withdrawal, and the request had no time limit",
 }

@@ -87,6 +87,10 @@ func (s *Sim) unsettled() string {
 		return "nobody leads"
 	case d.Kind == membership.Refused && d.Refusals[0].Kind == membership.Owner:
 		return ""
+	case d.Kind == membership.Refused && s.Request != nil && !slices.ContainsFunc(d.Refusals, func(r membership.Refusal) bool {
+		return r.Code != membership.NoCandidate && r.Code != membership.Quarantine
+	}):
+		return "" // more voters are asked for, and there are no good ones
 	case s.Lease.Open != nil:
 		return "operation " + s.Lease.Open.ID + " is open: " + d.String()
 	}
