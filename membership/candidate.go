@@ -92,7 +92,7 @@ func (a *assessment) stand(host string, out vacancy) (fitness.Standing, *Refusal
 		return refuse(owner(DiskSpace, "", fmt.Sprintf("%s free, twice the database is %s", free.Text("B"), fitness.Figure(need).Text("B")), "free space on "+host).
 			with("disk_free", h.Facts.DiskFree, need, "B"))
 	}
-	evidence := a.addEvidence(a.scratch[:0], host, out.beside)
+	evidence := a.evidence(host, out.beside)
 	// It joins through the leader and will serve all that remain, the slow ones
 	// among them, so it has to reach each of these whatever it is judged beside.
 	for _, v := range a.voters {
@@ -108,7 +108,6 @@ func (a *assessment) stand(host string, out vacancy) (fitness.Standing, *Refusal
 			}
 		}
 	}
-	a.scratch = evidence
 	fitWhole := "lifts when it has been fit for a whole window"
 	switch v := fitness.Judge(host, evidence); {
 	case v.Status == fitness.StatusUnknown:

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"time"
 
+	"suffrage/fitness"
 	"suffrage/membership"
 	"suffrage/membership/control"
 )
@@ -25,6 +26,7 @@ type Controller struct {
 	c        *Cluster
 	Name     string
 	instance int
+	called   string    // Name and instance
 	Down     time.Time // until then there is no process
 	Frozen   time.Time // until then it stands still
 	Cut      bool      // it does not reach etcd
@@ -46,6 +48,10 @@ type Controller struct {
 	operator control.Operator
 	Last     membership.Decision
 	rounds   int
+	// What is read anew each round; nothing of it outlives the round.
+	read    []fitness.Reading
+	members []membership.Member
+	hosts   []membership.Host
 }
 
 // state is since when a member or an agent has been what it is.
@@ -61,7 +67,13 @@ func newController(c *Cluster, name string) *Controller {
 	return p
 }
 
-func (p *Controller) id() string { return fmt.Sprintf("%s.%d", p.Name, p.instance) }
+// id is the holder's name: a restarted process is another holder.
+func (p *Controller) id() string {
+	if p.called == "" {
+		p.called = fmt.Sprintf("%s.%d", p.Name, p.instance)
+	}
+	return p.called
+}
 
 func (p *Controller) caller() *Caller {
 	by := &Caller{Name: p.id(), ViewAt: p.viewAt, Blind: maps.Clone(p.cannot)}
@@ -77,7 +89,7 @@ type crash struct{}
 // end ends the process; another begins after a while and inherits nothing.
 func (p *Controller) end(after time.Duration, why string) {
 	p.c.Logf("%s ends: %s", p.id(), why)
-	p.instance++
+	p.instance, p.called = p.instance+1, ""
 	p.Down, p.holds, p.term, p.previous, p.seenRev = p.c.Now.Add(after), false, 0, nil, -1
 	clear(p.states)
 }
@@ -110,10 +122,11 @@ func (p *Controller) Round(restart time.Duration) {
 	in := p.inputs()
 	d := membership.Decide(in)
 	p.rounds++
-	if d.Key() != p.Last.Key() || d.At.IsZero() {
-		p.c.Logf("%s: %s", p.id(), d.Key())
+	seen := d.Remember()
+	if p.previous == nil || seen.Key != p.previous.Key {
+		p.c.Logf("%s: %s", p.id(), seen.Key)
 	}
-	p.Last, p.previous, p.viewAt = d, d.Remember(), now
+	p.Last, p.previous, p.viewAt = d, seen, now
 	p.c.check.decided(in, d)
 	if err := p.operator.Act(context.Background(), in, d); err != nil {
 		p.c.Logf("%s: %v", p.id(), err)

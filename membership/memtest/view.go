@@ -41,7 +41,7 @@ func (p *Controller) inputs() membership.Inputs {
 	for _, op := range c.History {
 		in.Operations = append(in.Operations, op)
 	}
-	in.View.Members = make([]membership.Member, 0, len(c.Members))
+	in.View.Members = p.members[:0]
 	for i, m := range c.Members {
 		x := membership.Member{ID: m.ID, Host: m.Host, PeerURLs: []string{m.Peer}, Learner: m.Learner}
 		if m.Published {
@@ -59,7 +59,7 @@ func (p *Controller) inputs() membership.Inputs {
 		}
 		in.View.Members = append(in.View.Members, x)
 	}
-	in.View.Hosts = make([]membership.Host, 0, len(c.Hosts))
+	in.View.Hosts = p.hosts[:0]
 	for _, h := range c.Hosts {
 		x := membership.Host{Name: h.Name, Mark: h.Mark, Reachable: h.Reachable() && !p.cannot[h.Name], Software: "v1"}
 		x.Since = p.since("agent "+h.Name, x.Reachable, now)
@@ -75,6 +75,7 @@ func (p *Controller) inputs() membership.Inputs {
 		in.View.Alarms = []membership.Alarm{{Member: c.Members[0].ID, Kind: c.Alarm}}
 	}
 	in.Readings = p.readings(now)
+	p.members, p.hosts = in.View.Members, in.View.Hosts
 	return in
 }
 
@@ -84,7 +85,7 @@ func (p *Controller) inputs() membership.Inputs {
 func (p *Controller) readings(now time.Time) []fitness.Reading {
 	c := p.c
 	voters := c.Voters()
-	out := make([]fitness.Reading, 0, len(c.Hosts)*(len(voters)+len(fitness.HostSignals)))
+	out := p.read[:0]
 	limit := c.Policy.Limits.For(fitness.RTT, 0)
 	full := c.Changed
 	if !full.IsZero() {
@@ -124,5 +125,6 @@ func (p *Controller) readings(now time.Time) []fitness.Reading {
 			read(r, h, h.Bad || o.Bad, since)
 		}
 	}
+	p.read = out
 	return out
 }
