@@ -128,9 +128,11 @@ func (a *assessment) stand(host string, out vacancy) (fitness.Standing, *Refusal
 }
 
 // unarmed: Suffrage is to act, and has no hands on this host. In dry-run that
-// is no reason not to say what should be done.
+// is no reason not to say what should be done; of an agent that does not answer
+// nobody knows, and that is said already.
 func (a *assessment) unarmed(host string) bool {
-	return a.in.Policy.Mode == Active && a.hosts[host].Facts.Server == nil
+	h := a.hosts[host]
+	return a.in.Policy.Mode == Active && h.Reachable && h.Facts.Server == nil
 }
 
 // unqualified names the kinds of evidence that the host has not given: a vote

@@ -22,15 +22,19 @@ type checker struct {
 	voters  int  // there were at first
 	foreign bool // somebody else changed the members: their number is not ours
 	ops     map[string]membership.Operation
-	alarmAt time.Time
-	modeAt  time.Time
-	adds    map[string]string    // operation → the member that it added
-	taken   map[string]time.Time // operation → when somebody else changed what was not its own
+	// When somebody else last did, and when each operation's first view was taken.
+	foreignAt time.Time
+	opened    map[string]time.Time
+	alarmAt   time.Time
+	modeAt    time.Time
+	adds      map[string]string    // operation → the member that it added
+	taken     map[string]time.Time // operation → when somebody else changed what was not its own
 }
 
 func (k *checker) begin() {
 	k.voters = len(k.c.Voters())
 	k.ops, k.adds, k.taken = map[string]membership.Operation{}, map[string]string{}, map[string]time.Time{}
+	k.opened = map[string]time.Time{}
 }
 
 func (k *checker) fail(format string, args ...any) { panic(Violation(fmt.Sprintf(format, args...))) }
@@ -92,13 +96,16 @@ func (k *checker) mine(what string, by *Caller) {
 // foreigner notes somebody else's change of members that were not the open
 // operation's own.
 func (k *checker) foreigner(id string) {
-	k.foreign = true
+	k.foreign, k.foreignAt = true, k.c.Now
 	if op := k.c.Lease.Open; op != nil && id != op.OutMember && id != k.adds[op.ID] {
 		k.taken[op.ID] = k.c.Now
 	}
 }
 
-func (k *checker) journaled(op membership.Operation) {
+func (k *checker) journaled(op membership.Operation, viewAt time.Time) {
+	if k.opened[op.ID].IsZero() {
+		k.opened[op.ID] = viewAt
+	}
 	if open := k.c.Lease.Open; open != nil && open.ID != op.ID {
 		k.fail("operation %s begins while %s is open", op.ID, open.ID)
 	}
@@ -119,6 +126,12 @@ func (k *checker) recorded(op membership.Operation, by *Caller) {
 		}
 		return
 	}
+	if op.Outcome == membership.Stopped { // where it is: nothing is left armed
+		if r := k.c.Removals[op.Out]; r != nil && r.Operation == op.ID {
+			k.fail("operation %s is stopped and the removal of %s is still asked for", op.ID, op.Out)
+		}
+		return
+	}
 	name, vote := op.Out, op.In
 	if op.Outcome == membership.Undone {
 		name, vote = op.In, op.Out
@@ -135,7 +148,15 @@ func (k *checker) recorded(op membership.Operation, by *Caller) {
 	}
 }
 
-func (k *checker) decided(in membership.Inputs, d membership.Decision) {
+func (k *checker) decided(p *Controller, in membership.Inputs, d membership.Decision) {
+	for _, r := range d.Refusals {
+		if r.Kind != membership.Owner {
+			continue
+		}
+		if lacks := k.cause(r, p); lacks != "" {
+			k.fail("%s", lacks)
+		}
+	}
 	if d.Plan != nil && in.Open != nil {
 		k.fail("a plan beside the open operation %s", in.Open.ID)
 	}
@@ -167,7 +188,7 @@ func (k *checker) added(id string, by *Caller) {
 		if op := c.Lease.Open; op == nil || m.Peer != op.InPeer || k.adds[op.ID] != "" {
 			k.foreigner(id)
 		} else {
-			k.foreign, k.adds[op.ID] = true, id
+			k.foreign, k.foreignAt, k.adds[op.ID] = true, c.Now, id
 		}
 		return
 	}

@@ -127,7 +127,7 @@ func (p *Controller) Round(restart time.Duration) {
 		p.c.Logf("%s: %s", p.id(), seen.Key)
 	}
 	p.Last, p.previous, p.viewAt = d, seen, now
-	p.c.check.decided(in, d)
+	p.c.check.decided(p, in, d)
 	if err := p.operator.Act(context.Background(), in, d); err != nil {
 		p.c.Logf("%s: %v", p.id(), err)
 	}

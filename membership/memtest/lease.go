@@ -79,7 +79,7 @@ func (p *Controller) Save(_ context.Context, op *membership.Operation) error {
 			p.c.Lease.Open = nil
 			return nil
 		}
-		p.c.check.journaled(*op)
+		p.c.check.journaled(*op, p.viewAt)
 		own := *op
 		own.Steps = append([]membership.StepRecord(nil), op.Steps...)
 		p.c.Lease.Open = &own

@@ -1,6 +1,7 @@
 package memtest
 
 import (
+	"fmt"
 	"maps"
 	"os"
 	"runtime"
@@ -38,6 +39,9 @@ var failedOnce = map[int64]string{
 	651:  "the request stayed armed after somebody else had changed the members",
 	3694: "a start that was ordered before the fence came after it, and after the removal",
 	7088: "the outgoing voter restarted behind its fence while the operation was held, and nothing lifted it",
+	3:    "a voter whose agent did not answer was said to have none, and the owner was called to set it up",
+	521:  "a voter stayed fenced after its operation was stopped, and nothing told of it",
+	1332: "a stopped operation left its removal asked for, after the member was gone, and the owner was called for that too",
 	1922: "the controller ended between the intent to withdraw and the withdrawal, and the request had no time limit",
 }
 
@@ -58,11 +62,10 @@ func simulate(seed int64) (s *Sim, failure string) {
 	// in each step, turns back, and one more after the cooldown.
 	for range 400 {
 		s.pass()
-		if s.Lease.Open == nil && len(s.late) == 0 || s.refusedByOwner() {
-			if s.unsettled() == "" {
-				return s, ""
-			}
+		if s.Lease.Open == nil && len(s.late) == 0 && s.unsettled() == "" {
+			return s, ""
 		}
+		s.stop()
 	}
 	return s, "not settled: " + s.unsettled()
 }
@@ -86,7 +89,7 @@ func TestSimulation(t *testing.T) {
 	for i := range wanted() {
 		seeds = append(seeds, int64(i+1))
 	}
-	began := time.Now()
+	began, done, told := time.Now(), 0, time.Now()
 	var mu sync.Mutex
 	ended, owner, failed := map[string]int{}, map[string]int{}, 0
 	next := make(chan int64)
@@ -98,6 +101,10 @@ func TestSimulation(t *testing.T) {
 			for seed := range next {
 				s, failure := simulate(seed)
 				mu.Lock()
+				if done++; time.Since(told) > 2*time.Second {
+					told = time.Now()
+					fmt.Fprintf(os.Stderr, "simulation: %d of %d seeds, %d failed, %s\n", done, len(seeds), failed, time.Since(began).Round(time.Second))
+				}
 				for o, n := range s.outcomes() {
 					ended[o] += n
 				}
