@@ -26,6 +26,8 @@ type checker struct {
 	foreignAt time.Time
 	opened    map[string]time.Time
 	alarmAt   time.Time
+	cutAt     time.Time
+	changed   time.Time // the change of members before the newest
 	modeAt    time.Time
 	adds      map[string]string    // operation → the member that it added
 	taken     map[string]time.Time // operation → when somebody else changed what was not its own
@@ -77,6 +79,15 @@ func (k *checker) always() {
 func (k *checker) well(m *Member, by *Caller) bool {
 	h := k.c.Host(m.Host)
 	return k.c.answers(m) || h.brokeAt.After(by.ViewAt)
+}
+
+// sent: whoever sends anything holds the Lease at that moment, acts in its Term,
+// and is not in dry-run.
+func (k *checker) sent(what string, p *Controller) {
+	if l := k.c.Lease; l.Holder != p.id() || l.Term != p.term {
+		k.fail("%s by %s of term %d; %s holds the Lease, term %d", what, p.id(), p.term, l.Holder, l.Term)
+	}
+	k.acts(what, &Caller{Name: p.id(), ViewAt: p.viewAt})
 }
 
 func (k *checker) acts(what string, by *Caller) {
@@ -132,6 +143,13 @@ func (k *checker) recorded(op membership.Operation, by *Caller) {
 		}
 		return
 	}
+	done, gone := k.c.Removed[op.OutMember], k.c.Member(op.InMember) == nil
+	switch {
+	case k.foreign:
+	case op.Outcome == membership.Completed && (!done || gone || k.c.Member(op.InMember).Learner),
+		op.Outcome == membership.Undone && (done || !gone):
+		k.fail("operation %s ends %s: %s is removed %t, %s is listed %t", op.ID, op.Outcome, op.OutMember, done, op.InMember, !gone)
+	}
 	name, vote := op.Out, op.In
 	if op.Outcome == membership.Undone {
 		name, vote = op.In, op.Out
@@ -148,7 +166,13 @@ func (k *checker) recorded(op membership.Operation, by *Caller) {
 	}
 }
 
+// decided: what calls the owner is so, and nothing is planned to repair a cluster.
 func (k *checker) decided(p *Controller, in membership.Inputs, d membership.Decision) {
+	for _, m := range k.c.Voters() {
+		if d.Plan != nil && !k.c.answers(m) {
+			k.fail("%s is planned while %s does not answer", d.Plan, m.ID)
+		}
+	}
 	for _, r := range d.Refusals {
 		if r.Kind != membership.Owner {
 			continue
@@ -200,6 +224,16 @@ func (k *checker) added(id string, by *Caller) {
 	}
 	if c.Alarm != "" && !k.alarmAt.After(by.ViewAt) {
 		k.fail("%s is added under an alarm", id)
+	}
+	if at := k.changed; !at.IsZero() && !at.After(by.ViewAt) && by.ViewAt.Sub(at) < settleTime {
+		k.fail("%s is added while not every voter has applied the change before", id)
+	}
+	for _, x := range c.Voters() {
+		for _, y := range c.Voters() {
+			if c.cut[x.Host+y.Host] && x != y && !k.cutAt.After(by.ViewAt) {
+				k.fail("%s is added while %s and %s do not see each other", id, x.Host, y.Host)
+			}
+		}
 	}
 	if !k.saved(by.Op) {
 		k.fail("%s is added before a snapshot for operation %s", id, by.Op)
@@ -346,6 +380,9 @@ func (k *checker) rejoins(h *Host) {
 func (k *checker) started(h *Host) {
 	if h.Fenced {
 		k.fail("%s was started behind its fence", h.Name)
+	}
+	if k.c.Member(h.Data) == nil && !k.c.Removed[h.Data] {
+		k.fail("%s was started as %q, which is of no cluster: it makes one of its own", h.Name, h.Data)
 	}
 }
 

@@ -2,6 +2,7 @@ package memtest
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -29,11 +30,13 @@ func swap(t *testing.T, turn string, faults ...fault) (points, calls int) {
 // swapped is the same, and gives the whole run.
 func swapped(t *testing.T, turn string, faults ...fault) *Sim {
 	t.Helper()
+	swaps.one(0)
 	s := newSim(1, 3, 2)
 	s.Leader = "m-h3" // the one that goes, so that leadership has to move
 	failed := func(format string, args ...any) {
 		t.Helper()
-		t.Fatalf("turned at %q, %v: %s\n%s", turn, faults, fmt.Sprintf(format, args...), s.Trace(80))
+		t.Fatalf("turned at %q, %v: %s\n%s\nagain: SUFFRAGE_SEEDS=%d go test -run '^%s$' ./membership/memtest", turn, faults, fmt.Sprintf(format, args...), s.Trace(80),
+			wanted(), strings.ReplaceAll(t.Name(), "/", "$/^"))
 	}
 	defer func() {
 		if r := recover(); r != nil {

@@ -104,6 +104,9 @@ func (p *Controller) call(name string, late bool, do func() error) error {
 	if name != "journal" && p.c.Now.After(p.deadline) {
 		return context.DeadlineExceeded
 	}
+	if name != "journal" && name != "record" {
+		p.c.check.sent(name, p)
+	}
 	fate := p.fate(late)
 	switch fate {
 	case fateFails:
@@ -150,6 +153,9 @@ func (p *Controller) Remove(_ context.Context, id string) error {
 
 func (p *Controller) Order(_ context.Context, host string, o control.Order) error {
 	h, by := p.c.Host(host), p.caller()
+	if o.Term != p.term {
+		p.c.check.fail("%s on %s carries term %d, its giver's is %d", o.Verb, host, o.Term, p.term)
+	}
 	if p.cannot[host] {
 		return fmt.Errorf("agent on %s: no route", host)
 	}

@@ -1,7 +1,6 @@
 package memtest
 
 import (
-	"fmt"
 	"maps"
 	"os"
 	"runtime"
@@ -89,7 +88,7 @@ func TestSimulation(t *testing.T) {
 	for i := range wanted() {
 		seeds = append(seeds, int64(i+1))
 	}
-	began, done, told := time.Now(), 0, time.Now()
+	began, far := time.Now(), progress{what: "seeds"}
 	var mu sync.Mutex
 	ended, owner, failed := map[string]int{}, map[string]int{}, 0
 	next := make(chan int64)
@@ -101,10 +100,7 @@ func TestSimulation(t *testing.T) {
 			for seed := range next {
 				s, failure := simulate(seed)
 				mu.Lock()
-				if done++; time.Since(told) > 2*time.Second {
-					told = time.Now()
-					fmt.Fprintf(os.Stderr, "simulation: %d of %d seeds, %d failed, %s\n", done, len(seeds), failed, time.Since(began).Round(time.Second))
-				}
+				far.one(len(seeds))
 				for o, n := range s.outcomes() {
 					ended[o] += n
 				}

@@ -7,6 +7,9 @@ import (
 	"suffrage/membership"
 )
 
+// settleTime is how long a voter may keep the member list from before a change.
+const settleTime = 6 * time.Second
+
 // answers: it answers on a fresh connection.
 func (c *Cluster) answers(m *Member) bool {
 	return c.alive(m) && m.Published && !c.Now.Before(c.Host(m.Host).portAt)
@@ -51,7 +54,7 @@ func (p *Controller) inputs() membership.Inputs {
 		x.Since = p.since(m.ID, x.Responding, now)
 		if x.Responding {
 			x.Leader, x.RaftTerm, x.RaftIndex, x.AppliedIndex, x.Version, x.DBSize, x.Opinion = c.Leader, c.Term, m.Index, m.Index, "3.7.3", 1<<20, c.opinion
-			if c.Now.Sub(c.Changed) < 6*time.Second && c.Changed.Unix()%3 == int64(i) {
+			if c.Now.Sub(c.Changed) < settleTime && c.Changed.Unix()%3 == int64(i) {
 				x.Opinion = c.before
 			}
 		} else {
