@@ -30,13 +30,14 @@ type checker struct {
 	changed   time.Time // the change of members before the newest
 	modeAt    time.Time
 	adds      map[string]string    // operation → the member that it added
+	votes     map[string]time.Time // member → since when it votes
 	taken     map[string]time.Time // operation → when somebody else changed what was not its own
 }
 
 func (k *checker) begin() {
 	k.voters = len(k.c.Voters())
 	k.ops, k.adds, k.taken = map[string]membership.Operation{}, map[string]string{}, map[string]time.Time{}
-	k.opened = map[string]time.Time{}
+	k.opened, k.votes = map[string]time.Time{}, map[string]time.Time{}
 }
 
 func (k *checker) fail(format string, args ...any) { panic(Violation(fmt.Sprintf(format, args...))) }
@@ -261,6 +262,7 @@ func (k *checker) saved(op string) bool {
 
 // promoted: the newcomer counted as down, quorum holds.
 func (k *checker) promoted(id string, by *Caller) {
+	k.votes[id] = k.c.Now
 	if by.Foreign {
 		k.foreigner(id)
 		return
@@ -303,6 +305,9 @@ func (k *checker) requested(r membership.Removal, by *Caller) {
 	}
 	if !k.well(newcomer, by) || c.Index-newcomer.Index > 1000 && !c.Host(op.In).brokeAt.After(by.ViewAt) {
 		k.fail("removal of %s is asked for and %s is not level", r.Host, op.In)
+	}
+	if voted := c.Now.Sub(k.votes[newcomer.ID]); voted < c.Policy.Soak.Std() {
+		k.fail("removal of %s is asked for and %s has voted for %s only", r.Host, op.In, voted)
 	}
 	for _, v := range c.Voters() {
 		if v != m && !k.well(v, by) {
