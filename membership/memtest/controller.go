@@ -45,6 +45,7 @@ type Controller struct {
 	states   map[string]state
 	fate     func(late bool) fate
 	delay    func() time.Duration
+	stall    func() // the process may stand still with an order on its way
 	operator control.Operator
 	Last     membership.Decision
 	rounds   int
@@ -62,7 +63,7 @@ type state struct {
 
 func newController(c *Cluster, name string) *Controller {
 	p := &Controller{c: c, Name: name, cannot: map[string]bool{}, states: map[string]state{}, seenRev: -1,
-		fate: func(bool) fate { return fateDone }, delay: func() time.Duration { return 0 }}
+		fate: func(bool) fate { return fateDone }, delay: func() time.Duration { return 0 }, stall: func() {}}
 	p.operator = control.Operator{Journal: p, Members: p, Hosts: p, Removals: p, History: p, By: membership.ByController, Peer: Peer}
 	return p
 }

@@ -160,6 +160,7 @@ func (p *Controller) Order(_ context.Context, host string, o control.Order) erro
 		return fmt.Errorf("agent on %s: no route", host)
 	}
 	return p.call(string(o.Verb)+" on "+host, true, func() error {
+		p.stall()
 		p.c.check.ordered(h, o, by)
 		return p.c.order(h, o)
 	})

@@ -20,7 +20,7 @@ var mutants = []struct {
 }{
 	{"2", "a lost holder's writes are taken", "memtest/lease.go", "if c.Lease.Holder != holder || c.Lease.Term != term {", "if false {"},
 	{"3", "the guards are not asked again before the add", "forward.go", "held := append(Guards(*m.in0()), guardView(*m.in0())...)", "held := guardView(*m.in0())"},
-	{"3", "a voter that does not answer holds nothing back", "guard_voters.go", "case !m.Responding:\n\t\t\tout", "case false:\n\t\t\tout"},
+	{"3", "a voter that does not answer holds nothing back", "guard_voters.go", "for _, m := range in.View.Voters() {\n\t\tlag", "for _, m := range responding(in.View) {\n\t\tlag"},
 	{"4", "a promotion does not look at the voters", "forward.go", "if held := m.well(m.op.InMember); len(held) > 0 {", "if held := m.well(m.op.InMember); false {"},
 	{"5", "the newcomer's lag is not looked at", "forward.go", "lag > maxLagVoting {", "lag > 1<<60 {"},
 	{"5", "no soak", "forward.go", "soaked < soak.Std() {", "soaked < 0 {"},
