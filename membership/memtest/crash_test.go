@@ -48,14 +48,29 @@ func swapped(t *testing.T, turn string, faults ...fault) *Sim {
 			failed("%s", string(v))
 		}
 	}()
+	stays, troubled, back := s.Host("h2"), false, time.Time{}
+	turned := false
+	pass := func() {
+		s.pass()
+		if stays.Gone && s.Now.After(back) {
+			s.mend(stays, 1)
+		}
+		op := s.Lease.Open
+		if turn == "" || op == nil || turned {
+			return
+		}
+		if turned = turn == "asked" && !op.Asked.IsZero() || slices.ContainsFunc(op.Steps, func(r membership.StepRecord) bool { return r.Name == turn }); turned {
+			s.Logf("h3 is pinned")
+			s.Host("h3").Mark.Pinned = &membership.Say{Value: true, By: "owner", At: s.soon()}
+		}
+	}
 	freeze := func() { // until another has taken the Lease and gone on
 		s.nested = true
-		for range 12 {
-			s.pass()
+		for range 24 {
+			pass()
 		}
 		s.nested = false
 	}
-	stays, troubled, back := s.Host("h2"), false, time.Time{}
 	s.point = func(p *Controller, name string) {
 		for _, f := range faults {
 			switch {
@@ -97,23 +112,8 @@ func swapped(t *testing.T, turn string, faults ...fault) *Sim {
 			s.Actor.delay = func() time.Duration { return time.Duration(f.at) * time.Second }
 		}
 	}
-	turned := false
 	for range 300 {
-		s.pass()
-		if stays.Gone && s.Now.After(back) {
-			s.mend(stays, 1)
-		}
-		if op := s.Lease.Open; turn != "" && op != nil && !turned {
-			reached := turn == "asked" && !op.Asked.IsZero()
-			for _, r := range op.Steps {
-				reached = reached || r.Name == turn
-			}
-			if reached {
-				turned = true
-				s.Logf("h3 is pinned")
-				s.Host("h3").Mark.Pinned = &membership.Say{Value: true, By: "owner", At: s.soon()}
-			}
-		}
+		pass()
 		if len(s.History) > 0 && s.Lease.Open == nil {
 			break
 		}
