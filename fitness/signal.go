@@ -21,7 +21,7 @@ const (
 
 // HostSignals are the gating signals that a host has by itself, in the order in
 // which reports show them.
-var HostSignals = []Signal{WALFsync, BackendCommit, Memory, Stability}
+var HostSignals = [...]Signal{WALFsync, BackendCommit, Memory, Stability}
 
 // Gates reports whether the signal can make a host unfit. Signals that this
 // version does not know never do.

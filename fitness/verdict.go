@@ -66,13 +66,17 @@ type Verdict struct {
 func Judge(host string, readings []Reading) Verdict {
 	v := Verdict{Host: host}
 	worst, under, over, judged := Under, Whole, 0, false
-	for _, r := range readings {
+	for i := range readings {
+		r := &readings[i]
 		if !r.Signal.Gates() {
 			continue
 		}
 		judged = true
 		if r.Band != Under {
-			v.Reasons = append(v.Reasons, reason(r))
+			if v.Reasons == nil {
+				v.Reasons = make([]Reason, 0, len(readings)-i)
+			}
+			v.Reasons = append(v.Reasons, reason(*r))
 		}
 		if severity(r.Band) > severity(worst) {
 			worst = r.Band
@@ -101,7 +105,8 @@ func Judge(host string, readings []Reading) Verdict {
 // must all hold for it, the earliest among those of which one is enough.
 func since(s Status, readings []Reading) time.Time {
 	var t time.Time
-	for _, r := range readings {
+	for i := range readings {
+		r := &readings[i]
 		if !r.Signal.Gates() {
 			continue
 		}

@@ -23,6 +23,7 @@ type assessment struct {
 	scratch  []fitness.Reading
 
 	read  map[string]*readings
+	spare []readings    // made at once for all hosts
 	blame fitness.Blame // of what has been so for a whole window: for acting
 	now   fitness.Blame // of what is so now: for showing
 }
@@ -30,7 +31,7 @@ type assessment struct {
 // readings are those of one host: its own, in the order of fitness.HostSignals,
 // and per voter its round trips with it. What was not given is nil.
 type readings struct {
-	own   []*fitness.Reading
+	own   [len(fitness.HostSignals)]*fitness.Reading
 	pings [fitness.MaxVoters]both
 }
 
@@ -105,7 +106,7 @@ func (a *assessment) place(r *fitness.Reading) {
 		if i, ok := a.rank[r.Host]; ok {
 			put(&a.of(r.Peer).pings[i].back, r)
 		}
-	} else if i := slices.Index(fitness.HostSignals, r.Signal); i >= 0 {
+	} else if i := slices.Index(fitness.HostSignals[:], r.Signal); i >= 0 {
 		put(&a.of(r.Host).own[i], r)
 	}
 }
@@ -122,7 +123,10 @@ func put(place **fitness.Reading, r *fitness.Reading) {
 func (a *assessment) of(host string) *readings {
 	r := a.read[host]
 	if r == nil {
-		r = &readings{own: make([]*fitness.Reading, len(fitness.HostSignals))}
+		if len(a.spare) == 0 {
+			a.spare = make([]readings, len(a.names)+1)
+		}
+		r, a.spare = &a.spare[0], a.spare[1:]
 		a.read[host] = r
 	}
 	return r
@@ -141,7 +145,7 @@ func (a *assessment) with(host, voter string) both {
 func (a *assessment) find(held int) fitness.Blame {
 	own := map[string]bool{}
 	for _, v := range a.voters {
-		own[v] = slices.ContainsFunc(a.of(v).own, func(r *fitness.Reading) bool { return over(r, held) })
+		own[v] = slices.ContainsFunc(a.of(v).own[:], func(r *fitness.Reading) bool { return over(r, held) })
 	}
 	others := slices.DeleteFunc(slices.Clone(a.names), a.isVoter)
 	return fitness.Find(fitness.Fleet{Voters: a.voters, Others: others, Own: own,
@@ -193,8 +197,7 @@ func without(hosts []string, not []string) []string {
 // to blame for what is slow now: with three voters one slow one would make all
 // three unfit. A pair of which nothing tells the slow end spoils both.
 func (a *assessment) verdict(host string) fitness.Verdict {
-	a.scratch = a.addEvidence(a.scratch[:0], host, a.beside(host))
-	return fitness.Judge(host, a.scratch)
+	return fitness.Judge(host, a.evidence(host, a.beside(host)))
 }
 
 func (a *assessment) beside(host string) []string {

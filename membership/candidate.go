@@ -113,7 +113,7 @@ func (a *assessment) stand(host string, out vacancy) (fitness.Standing, *Refusal
 		return refuse(owner(DiskSpace, "", fmt.Sprintf("%s free, twice the database is %s", free.Text("B"), fitness.Figure(need).Text("B")), "free space on "+host).
 			with("disk_free", h.Facts.DiskFree, need, "B"))
 	}
-	evidence := a.addEvidence(a.scratch[:0], host, out.beside)
+	evidence := a.evidence(host, out.beside)
 	// It joins through the leader and will serve all that remain, the slow ones
 	// among them, so it has to reach each of these whatever it is judged beside.
 	for _, v := range a.voters {
@@ -129,7 +129,6 @@ func (a *assessment) stand(host string, out vacancy) (fitness.Standing, *Refusal
 			}
 		}
 	}
-	a.scratch = evidence
 	fitWhole := "lifts when it has been fit for a whole window"
 	switch v := fitness.Judge(host, evidence); {
 	case v.Status == fitness.StatusUnknown:
@@ -151,9 +150,11 @@ func (a *assessment) stand(host string, out vacancy) (fitness.Standing, *Refusal
 }
 
 // unarmed: Suffrage is to act, and has no hands on this host. In dry-run that
-// is no reason not to say what should be done.
+// is no reason not to say what should be done; of an agent that does not answer
+// nobody knows, and that is said already.
 func (a *assessment) unarmed(host string) bool {
-	return a.in.Policy.Mode == Active && a.hosts[host].Facts.Server == nil
+	h := a.hosts[host]
+	return a.in.Policy.Mode == Active && h.Reachable && h.Facts.Server == nil
 }
 
 // unqualified names the kinds of evidence that the host has not given: a vote

@@ -10,15 +10,13 @@ import (
 
 // evidence are the readings that a host is judged by beside the given voters:
 // its own, and its round trips with each of them. What should be there and is
-// not counts as unknown.
+// not counts as unknown. They are good until the next call: with a thousand
+// hosts this is most of what a decision costs, and one slice does for all.
 func (a *assessment) evidence(host string, voters []string) []fitness.Reading {
-	return a.addEvidence(nil, host, voters)
-}
-
-// addEvidence appends to a slice that may be used again: with a thousand hosts
-// this is most of what a decision costs.
-func (a *assessment) addEvidence(out []fitness.Reading, host string, voters []string) []fitness.Reading {
-	out = slices.Grow(out, len(fitness.HostSignals)+len(voters)+1)
+	if a.scratch == nil {
+		a.scratch = make([]fitness.Reading, 0, len(fitness.HostSignals)+len(a.voters)+1)
+	}
+	out := a.scratch[:0]
 	known := a.read[host]
 	for i, s := range fitness.HostSignals {
 		if known == nil || known.own[i] == nil {
@@ -32,6 +30,7 @@ func (a *assessment) addEvidence(out []fitness.Reading, host string, voters []st
 			out = append(out, *a.pair(host, v))
 		}
 	}
+	a.scratch = out
 	return out
 }
 

@@ -13,7 +13,7 @@ import (
 func guardHosts(in Inputs) []Refusal {
 	var out []Refusal
 	unmapped := func(m Member, detail, next string) { out = append(out, owner(MemberUnmapped, m.Label(), detail, next)) }
-	on := map[string]Member{}
+	on := make(map[string]string, len(in.View.Members)) // host → member ID
 	for _, m := range in.View.Voters() {
 		h, known := in.View.HostNamed(m.Host)
 		first, twice := on[m.Host]
@@ -23,11 +23,11 @@ func guardHosts(in Inputs) []Refusal {
 		case !known:
 			unmapped(m, fmt.Sprintf("member %s is on host %s, which is not in the roster", m.ID, m.Host), "add the host to the roster")
 		case twice:
-			unmapped(m, fmt.Sprintf("members %s and %s both vote on it; a host holds one vote", first.ID, m.ID), "move one of them to a host of its own")
+			unmapped(m, fmt.Sprintf("members %s and %s both vote on it; a host holds one vote", first, m.ID), "move one of them to a host of its own")
 		case !h.Reachable && m.Responding:
 			out = append(out, silent(in, m.Host, "its agent does not answer: "+h.Error, h.Since, "bring the agent on "+m.Host+" back (docs/refusals.md#voter-down)"))
 		}
-		on[m.Host] = m
+		on[m.Host] = m.ID
 	}
 	return out
 }

@@ -55,7 +55,11 @@ func guardOpinions(in Inputs) []Refusal {
 	var out []Refusal
 	list := opinion(in.View.Members)
 	for _, m := range responding(in.View) {
-		if said := slices.Sorted(slices.Values(m.Opinion)); !slices.Equal(said, list) {
+		said := m.Opinion
+		if !slices.IsSorted(said) {
+			said = slices.Sorted(slices.Values(said))
+		}
+		if !slices.Equal(said, list) {
 			out = append(out, hold(MembershipDisagrees, m.Label(), fmt.Sprintf("it lists members [%s]; the quorum lists [%s]", strings.Join(said, " "), strings.Join(list, " ")),
 				"lifts when all voters have applied the last change"))
 		}
@@ -80,8 +84,13 @@ func guardLeader(in Inputs) []Refusal {
 	return []Refusal{hold(NoLeader, "", "the voters do not name one voter as leader: "+strings.Join(names, ", "), "lifts when an election has ended")}
 }
 
+// responding are the voters that answer, to be read only.
 func responding(v View) []Member {
-	return slices.DeleteFunc(v.Voters(), func(m Member) bool { return !m.Responding })
+	voters, silent := v.Voters(), func(m Member) bool { return !m.Responding }
+	if !slices.ContainsFunc(voters, silent) {
+		return voters
+	}
+	return slices.DeleteFunc(slices.Clone(voters), silent)
 }
 
 // opinion is a member list in the form of Member.Opinion.
@@ -102,9 +111,12 @@ func opinion(members []Member) []string {
 // membership. A skew names those that differ from the voter of the lowest ID.
 func guardVersions(in Inputs) []Refusal {
 	var out []Refusal
-	voters := responding(in.View)
-	for _, m := range voters {
-		if why := unsafe(m.Version); why != "" {
+	voters, why := responding(in.View), ""
+	for i, m := range voters {
+		if i == 0 || m.Version != voters[i-1].Version {
+			why = unsafe(m.Version)
+		}
+		if why != "" {
 			out = append(out, owner(UnsafeVersion, m.Label(), fmt.Sprintf("etcd %q: %s", m.Version, why), "upgrade etcd on "+m.Label()))
 		}
 		if first := voters[0].Version; m.Version != first && m.Version != "" {

@@ -19,7 +19,7 @@ func (a *assessment) manyUnfit() []Refusal {
 	}
 	blamed, possible := slices.Clone(a.blame.Hosts), slices.Clone(a.blame.Possible)
 	for _, v := range a.voters {
-		if slices.ContainsFunc(a.of(v).own, func(r *fitness.Reading) bool { return r != nil && counts(*r) }) {
+		if slices.ContainsFunc(a.of(v).own[:], func(r *fitness.Reading) bool { return r != nil && counts(*r) }) {
 			blamed, possible = append(blamed, v), append(possible, v)
 		}
 	}

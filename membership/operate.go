@@ -34,7 +34,7 @@ func (a *assessment) operate() (Operation, *Act, []Refusal) {
 	switch {
 	case held == nil && !stopped:
 		act, held = m.next()
-	case m.requested() != nil && m.out != nil: // nothing is left armed for whoever takes over
+	case m.requested() != nil: // nothing is left asked for, by an operation that is no more
 		act, held = m.do(WithdrawRemoval, "remove", m.op.Out, m.op.OutMember, m.takenOver(held)), nil
 	case stopped:
 		act, held = m.finish(Stopped, "stopped by "+stop.By)

@@ -142,6 +142,10 @@ func (m *motion) back() (*Act, []Refusal) {
 			return nil, m.unproven("it may be fenced and could not start again")
 		case s != nil && s.Fenced:
 			return m.do(Unfence, step, m.op.Out, m.op.OutMember, "it keeps its vote"), nil
+		case s != nil && !m.op.began("remove").IsZero() && s.Term < m.op.Term:
+			// A fence that a holder before ordered may still be on its way. Once the
+			// agent has seen this Term it refuses it.
+			return m.do(Unfence, step, m.op.Out, m.op.OutMember, "it keeps its vote, and no fence from before may come"), nil
 		}
 	}
 	if m.in != nil {

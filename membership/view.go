@@ -156,15 +156,21 @@ func (m Mark) Word() string {
 	return "unmanaged"
 }
 
-// Voters are the members that vote, sorted by ID.
+// Voters are the members that vote, sorted by ID. They are to be read only: where
+// every member votes, as nearly always, it is the view's own list.
 func (v View) Voters() []Member {
+	byID := func(a, b Member) int { return cmp.Compare(a.ID, b.ID) }
+	learner := func(m Member) bool { return m.Learner }
+	if !slices.ContainsFunc(v.Members, learner) && slices.IsSortedFunc(v.Members, byID) {
+		return slices.Clip(v.Members)
+	}
 	out := make([]Member, 0, len(v.Members))
 	for _, m := range v.Members {
 		if !m.Learner {
 			out = append(out, m)
 		}
 	}
-	slices.SortFunc(out, func(a, b Member) int { return cmp.Compare(a.ID, b.ID) })
+	slices.SortFunc(out, byID)
 	return out
 }
 

@@ -215,7 +215,7 @@ func (s *Sim) cutOff() {
 	case 3:
 		clear(s.cut)
 		if s.one(2) {
-			s.cut[s.anyHost().Name+s.anyHost().Name] = true
+			s.cut[s.anyHost().Name+s.anyHost().Name], s.check.cutAt = true, s.soon()
 		}
 	}
 }

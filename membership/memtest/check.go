@@ -18,21 +18,28 @@ func (v Violation) Error() string { return string(v) }
 // caller is excused for what broke after it took the view that it decided on,
 // and for nothing else.
 type checker struct {
-	c        *Cluster
-	voters   int  // there are between operations
-	foreign  bool // somebody else changed the members: their number is not ours
-	ops      map[string]membership.Operation
-	alarmAt  time.Time
-	modeAt   time.Time
-	adds     map[string]string    // operation → the member that it added
-	taken    map[string]time.Time // operation → when somebody else changed what was not its own
-	stranger string               // the operation and the member, while somebody else added one and changed nothing else
-	owner    []membership.Request // all that the owner asked for, the newest last
+	c       *Cluster
+	voters  int  // there are between operations
+	foreign bool // somebody else changed the members: their number is not ours
+	ops     map[string]membership.Operation
+	// When somebody else last did, and when each operation's first view was taken.
+	foreignAt time.Time
+	opened    map[string]time.Time
+	alarmAt   time.Time
+	cutAt     time.Time
+	changed   time.Time // the change of members before the newest
+	modeAt    time.Time
+	adds      map[string]string    // operation → the member that it added
+	votes     map[string]time.Time // member → since when it votes
+	taken     map[string]time.Time // operation → when somebody else changed what was not its own
+	stranger  string               // the operation and the member, while somebody else added one and changed nothing else
+	owner     []membership.Request // all that the owner asked for, the newest last
 }
 
 func (k *checker) begin() {
 	k.voters = len(k.c.Voters())
 	k.ops, k.adds, k.taken = map[string]membership.Operation{}, map[string]string{}, map[string]time.Time{}
+	k.opened, k.votes = map[string]time.Time{}, map[string]time.Time{}
 }
 
 func (k *checker) fail(format string, args ...any) { panic(Violation(fmt.Sprintf(format, args...))) }
@@ -84,6 +91,15 @@ func (k *checker) well(m *Member, by *Caller) bool {
 	return k.c.answers(m) || h.brokeAt.After(by.ViewAt)
 }
 
+// sent: whoever sends anything holds the Lease at that moment, acts in its Term,
+// and is not in dry-run.
+func (k *checker) sent(what string, p *Controller) {
+	if l := k.c.Lease; l.Holder != p.id() || l.Term != p.term {
+		k.fail("%s by %s of term %d; %s holds the Lease, term %d", what, p.id(), p.term, l.Holder, l.Term)
+	}
+	k.acts(what, &Caller{Name: p.id(), ViewAt: p.viewAt})
+}
+
 func (k *checker) acts(what string, by *Caller) {
 	if k.c.Policy.Mode != membership.Active && !k.modeAt.After(by.ViewAt) {
 		k.fail("%s in dry-run", what)
@@ -101,7 +117,7 @@ func (k *checker) mine(what string, by *Caller) {
 // foreigner notes somebody else's change of members that were not the open
 // operation's own.
 func (k *checker) foreigner(id string) {
-	k.foreign = true
+	k.foreign, k.foreignAt = true, k.c.Now
 	if op := k.c.Lease.Open; op != nil && id != op.OutMember && id != k.adds[op.ID] {
 		if k.stranger = op.ID + " " + id; !k.taken[op.ID].IsZero() {
 			k.stranger = "" // there is more than one
@@ -110,7 +126,10 @@ func (k *checker) foreigner(id string) {
 	}
 }
 
-func (k *checker) journaled(op membership.Operation) {
+func (k *checker) journaled(op membership.Operation, viewAt time.Time) {
+	if k.opened[op.ID].IsZero() {
+		k.opened[op.ID] = viewAt
+	}
 	if open := k.c.Lease.Open; open != nil && open.ID != op.ID {
 		k.fail("operation %s begins while %s is open", op.ID, open.ID)
 	}
@@ -134,17 +153,28 @@ func (k *checker) recorded(op membership.Operation, by *Caller) {
 		}
 		return
 	}
-	name, vote := op.Out, op.In
-	switch {
-	case op.Outcome == membership.Undone:
-		name, vote = op.In, op.Out
-	case op.Outcome == membership.Stopped:
+	if op.Outcome == membership.Stopped { // where it is: nothing is left armed
+		if r := k.c.Removals[op.Out]; r != nil && r.Operation == op.ID {
+			k.fail("operation %s is stopped and the removal of %s is still asked for", op.ID, op.Out)
+		}
 		k.voters = len(k.c.Voters())
 		for _, h := range k.c.Hosts { // the owner sees to it
 			votes := slices.ContainsFunc(k.c.Members, func(m *Member) bool { return m.Host == h.Name })
 			h.leftover, h.stopped = h.leftover || !votes && !h.rests(), h.stopped || votes && h.Fenced
 		}
 		return
+	}
+	done, gone := k.c.Removed[op.OutMember], k.c.Member(op.InMember) == nil
+	switch {
+	case k.foreign:
+	case op.Outcome == membership.Completed && (op.Out != "" && !done || op.In != "" && (gone || k.c.Member(op.InMember).Learner)),
+		op.Outcome == membership.Undone && (done || !gone):
+		k.fail("operation %s ends %s: %s is removed %t, %s is listed %t", op.ID, op.Outcome, op.OutMember, done, op.InMember, !gone)
+	}
+	name, vote := op.Out, op.In
+	switch {
+	case op.Outcome == membership.Undone:
+		name, vote = op.In, op.Out
 	case op.Out == "":
 		k.voters++
 	}
@@ -159,7 +189,21 @@ func (k *checker) recorded(op membership.Operation, by *Caller) {
 	}
 }
 
-func (k *checker) decided(in membership.Inputs, d membership.Decision) {
+// decided: what calls the owner is so, and nothing is planned to repair a cluster.
+func (k *checker) decided(p *Controller, in membership.Inputs, d membership.Decision) {
+	for _, m := range k.c.Voters() {
+		if d.Plan != nil && !k.c.answers(m) && !(d.Plan.Dead && m.ID == d.Plan.OutMember) {
+			k.fail("%s is planned while %s does not answer", d.Plan, m.ID)
+		}
+	}
+	for _, r := range d.Refusals {
+		if r.Kind != membership.Owner {
+			continue
+		}
+		if lacks := k.cause(r, p); lacks != "" {
+			k.fail("%s", lacks)
+		}
+	}
 	if d.Plan != nil && in.Open != nil {
 		k.fail("a plan beside the open operation %s", in.Open.ID)
 	}
@@ -191,7 +235,7 @@ func (k *checker) added(id string, by *Caller) {
 		if op := c.Lease.Open; op == nil || m.Peer != op.InPeer || k.adds[op.ID] != "" {
 			k.foreigner(id)
 		} else {
-			k.foreign, k.adds[op.ID] = true, id
+			k.foreign, k.foreignAt, k.adds[op.ID] = true, c.Now, id
 		}
 		return
 	}
@@ -203,6 +247,16 @@ func (k *checker) added(id string, by *Caller) {
 	}
 	if c.Alarm != "" && !k.alarmAt.After(by.ViewAt) {
 		k.fail("%s is added under an alarm", id)
+	}
+	if at := k.changed; !at.IsZero() && !at.After(by.ViewAt) && by.ViewAt.Sub(at) < settleTime {
+		k.fail("%s is added while not every voter has applied the change before", id)
+	}
+	for _, x := range c.Voters() {
+		for _, y := range c.Voters() {
+			if c.cut[x.Host+y.Host] && x != y && !k.cutAt.After(by.ViewAt) {
+				k.fail("%s is added while %s and %s do not see each other", id, x.Host, y.Host)
+			}
+		}
 	}
 	if !k.saved(by.Op) {
 		k.fail("%s is added before a snapshot for operation %s", id, by.Op)
@@ -234,6 +288,7 @@ func (k *checker) saved(op string) bool {
 // promoted: the newcomer counted as down, quorum holds; where it cannot, beside
 // one voter, the newcomer is up and level.
 func (k *checker) promoted(id string, by *Caller) {
+	k.votes[id] = k.c.Now
 	if by.Foreign {
 		k.foreigner(id)
 		return
@@ -294,6 +349,11 @@ func (k *checker) requested(r membership.Removal, by *Caller) {
 	}
 	if op.In != "" && !k.level(newcomer, by) {
 		k.fail("removal of %s is asked for and %s is not level", r.Host, op.In)
+	}
+	if op.In != "" {
+		if voted := c.Now.Sub(k.votes[newcomer.ID]); voted < c.Policy.Soak.Std() {
+			k.fail("removal of %s is asked for and %s has voted for %s only", r.Host, op.In, voted)
+		}
 	}
 	for _, v := range c.Voters() {
 		if v != m && !k.well(v, by) {
@@ -380,6 +440,9 @@ func (k *checker) rejoins(h *Host) {
 func (k *checker) started(h *Host) {
 	if h.Fenced {
 		k.fail("%s was started behind its fence", h.Name)
+	}
+	if k.c.Member(h.Data) == nil && !k.c.Removed[h.Data] {
+		k.fail("%s was started as %q, which is of no cluster: it makes one of its own", h.Name, h.Data)
 	}
 }
 

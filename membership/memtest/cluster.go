@@ -353,6 +353,6 @@ func (c *Cluster) remove(id string, by *Caller) error {
 
 func (c *Cluster) changed(what string, by *Caller) {
 	c.before, c.opinion = c.opinion, c.lists()
-	c.Changed = c.Now
+	c.check.changed, c.Changed = c.Changed, c.Now
 	c.Logf("members: %s by %s", what, by.Name)
 }

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"time"
 
+	"suffrage/fitness"
 	"suffrage/membership"
 	"suffrage/membership/control"
 )
@@ -25,6 +26,7 @@ type Controller struct {
 	c        *Cluster
 	Name     string
 	instance int
+	called   string    // Name and instance
 	Down     time.Time // until then there is no process
 	Frozen   time.Time // until then it stands still
 	Cut      bool      // it does not reach etcd
@@ -43,9 +45,14 @@ type Controller struct {
 	states   map[string]state
 	fate     func(late bool) fate
 	delay    func() time.Duration
+	stall    func() // the process may stand still with an order on its way
 	operator control.Operator
 	Last     membership.Decision
 	rounds   int
+	// What is read anew each round; nothing of it outlives the round.
+	read    []fitness.Reading
+	members []membership.Member
+	hosts   []membership.Host
 }
 
 // state is since when a member or an agent has been what it is.
@@ -56,12 +63,18 @@ type state struct {
 
 func newController(c *Cluster, name string) *Controller {
 	p := &Controller{c: c, Name: name, cannot: map[string]bool{}, states: map[string]state{}, seenRev: -1,
-		fate: func(bool) fate { return fateDone }, delay: func() time.Duration { return 0 }}
+		fate: func(bool) fate { return fateDone }, delay: func() time.Duration { return 0 }, stall: func() {}}
 	p.operator = control.Operator{Journal: p, Members: p, Hosts: p, Removals: p, History: p, By: membership.ByController, Peer: Peer}
 	return p
 }
 
-func (p *Controller) id() string { return fmt.Sprintf("%s.%d", p.Name, p.instance) }
+// id is the holder's name: a restarted process is another holder.
+func (p *Controller) id() string {
+	if p.called == "" {
+		p.called = fmt.Sprintf("%s.%d", p.Name, p.instance)
+	}
+	return p.called
+}
 
 func (p *Controller) caller() *Caller {
 	by := &Caller{Name: p.id(), ViewAt: p.viewAt, Blind: maps.Clone(p.cannot)}
@@ -77,7 +90,7 @@ type crash struct{}
 // end ends the process; another begins after a while and inherits nothing.
 func (p *Controller) end(after time.Duration, why string) {
 	p.c.Logf("%s ends: %s", p.id(), why)
-	p.instance++
+	p.instance, p.called = p.instance+1, ""
 	p.Down, p.holds, p.term, p.previous, p.seenRev = p.c.Now.Add(after), false, 0, nil, -1
 	clear(p.states)
 }
@@ -110,11 +123,12 @@ func (p *Controller) Round(restart time.Duration) {
 	in := p.inputs()
 	d := membership.Decide(in)
 	p.rounds++
-	if d.Key() != p.Last.Key() || d.At.IsZero() {
-		p.c.Logf("%s: %s", p.id(), d.Key())
+	seen := d.Remember()
+	if p.previous == nil || seen.Key != p.previous.Key {
+		p.c.Logf("%s: %s", p.id(), seen.Key)
 	}
-	p.Last, p.previous, p.viewAt = d, d.Remember(), now
-	p.c.check.decided(in, d)
+	p.Last, p.previous, p.viewAt = d, seen, now
+	p.c.check.decided(p, in, d)
 	if in.Request != nil && in.Request.Over(d) {
 		p.clear(*p.c.Request)
 	}

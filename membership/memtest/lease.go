@@ -79,7 +79,7 @@ func (p *Controller) Save(_ context.Context, op *membership.Operation) error {
 			p.c.Lease.Open = nil
 			return nil
 		}
-		p.c.check.journaled(*op)
+		p.c.check.journaled(*op, p.viewAt)
 		own := *op
 		own.Steps = append([]membership.StepRecord(nil), op.Steps...)
 		p.c.Lease.Open = &own
@@ -103,6 +103,9 @@ func (p *Controller) Check(context.Context) error {
 func (p *Controller) call(name string, late bool, do func() error) error {
 	if name != "journal" && p.c.Now.After(p.deadline) {
 		return context.DeadlineExceeded
+	}
+	if name != "journal" && name != "record" {
+		p.c.check.sent(name, p)
 	}
 	fate := p.fate(late)
 	switch fate {
@@ -150,10 +153,14 @@ func (p *Controller) Remove(_ context.Context, id string) error {
 
 func (p *Controller) Order(_ context.Context, host string, o control.Order) error {
 	h, by := p.c.Host(host), p.caller()
+	if o.Term != p.term {
+		p.c.check.fail("%s on %s carries term %d, its giver's is %d", o.Verb, host, o.Term, p.term)
+	}
 	if p.cannot[host] {
 		return fmt.Errorf("agent on %s: no route", host)
 	}
 	return p.call(string(o.Verb)+" on "+host, true, func() error {
+		p.stall()
 		p.c.check.ordered(h, o, by)
 		return p.c.order(h, o)
 	})

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand"
 	"slices"
+	"strings"
 	"time"
 
 	"suffrage/fitness"
@@ -85,16 +86,40 @@ func (s *Sim) unsettled() string {
 		return "" // somebody else removed those that served
 	case !led:
 		return "nobody leads"
-	case d.Kind == membership.Refused && d.Refusals[0].Kind == membership.Owner:
-		return ""
 	case d.Kind == membership.Refused && s.Request != nil && !slices.ContainsFunc(d.Refusals, func(r membership.Refusal) bool {
 		return r.Code != membership.NoCandidate && r.Code != membership.Quarantine
 	}):
 		return "" // more voters are asked for, and there are no good ones
-	case s.Lease.Open != nil:
+	}
+	called := false
+	for _, r := range d.Refusals {
+		if r.Kind == membership.Owner {
+			called = true
+			if lacks := s.check.lasting(r); lacks != "" {
+				return lacks
+			}
+		}
+	}
+	if s.Lease.Open != nil {
 		return "operation " + s.Lease.Open.ID + " is open: " + d.String()
 	}
+	// What somebody else made of the members is the owner's; all else is ours,
+	// whoever is called for whatever.
+	if called && s.check.foreign {
+		return ""
+	}
 	return s.unhealthy()
+}
+
+// stop is the owner who has been called because somebody else changed the
+// members: the operation ends where it is.
+func (s *Sim) stop() {
+	d, led := s.newest()
+	if led && len(d.Refusals) > 0 && d.Refusals[0].Code == membership.MembershipChanged &&
+		(s.Policy.Stop == nil || s.Policy.Stop.Operation != d.Operation.ID) {
+		s.Logf("owner: stop operation %s", d.Operation.ID)
+		s.Policy.Stop = &membership.Stop{Operation: d.Operation.ID, By: "owner", At: s.soon()}
+	}
 }
 
 // unhealthy says what is wrong with the cluster when no operation is open.
@@ -108,6 +133,7 @@ func (s *Sim) unhealthy() string {
 			return m.ID + " is a learner"
 		case !s.answers(m):
 			return m.ID + " does not answer"
+		case h.Fenced && s.leftBehind(h): // the owner stopped it there, and is told
 		case h.Fenced || h.Role != "voter":
 			return fmt.Sprintf("%s votes: %s", h.Name, h)
 		}
@@ -124,6 +150,19 @@ func (s *Sim) unhealthy() string {
 		}
 	}
 	return ""
+}
+
+// leftBehind: an operation that the owner stopped had fenced the host, and the
+// newest decision warns of it.
+func (s *Sim) leftBehind(h *Host) bool {
+	d, _ := s.newest()
+	warned := slices.ContainsFunc(d.Warnings, func(w string) bool { return strings.HasPrefix(w, h.Name+" votes and is fenced") })
+	for _, op := range s.History {
+		if warned && op.Outcome == membership.Stopped && (op.In == h.Name || op.Out == h.Name) {
+			return true
+		}
+	}
+	return false
 }
 
 // outcomes counts how operations ended.

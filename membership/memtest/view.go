@@ -7,6 +7,9 @@ import (
 	"suffrage/membership"
 )
 
+// settleTime is how long a voter may keep the member list from before a change.
+const settleTime = 6 * time.Second
+
 // answers: it answers on a fresh connection.
 func (c *Cluster) answers(m *Member) bool {
 	return c.alive(m) && m.Published && !c.Now.Before(c.Host(m.Host).portAt)
@@ -46,7 +49,7 @@ func (p *Controller) inputs() membership.Inputs {
 	for _, op := range c.History {
 		in.Operations = append(in.Operations, op)
 	}
-	in.View.Members = make([]membership.Member, 0, len(c.Members))
+	in.View.Members = p.members[:0]
 	for i, m := range c.Members {
 		x := membership.Member{ID: m.ID, Host: m.Host, PeerURLs: []string{m.Peer}, Learner: m.Learner}
 		if m.Published {
@@ -56,7 +59,7 @@ func (p *Controller) inputs() membership.Inputs {
 		x.Since = p.since(m.ID, x.Responding, now)
 		if x.Responding {
 			x.Leader, x.RaftTerm, x.RaftIndex, x.AppliedIndex, x.Version, x.DBSize, x.Opinion = c.Leader, c.Term, m.Index, m.Index, "3.7.3", 1<<20, c.opinion
-			if c.Now.Sub(c.Changed) < 6*time.Second && c.Changed.Unix()%3 == int64(i) {
+			if c.Now.Sub(c.Changed) < settleTime && c.Changed.Unix()%3 == int64(i) {
 				x.Opinion = c.before
 			}
 		} else {
@@ -64,7 +67,7 @@ func (p *Controller) inputs() membership.Inputs {
 		}
 		in.View.Members = append(in.View.Members, x)
 	}
-	in.View.Hosts = make([]membership.Host, 0, len(c.Hosts))
+	in.View.Hosts = p.hosts[:0]
 	for _, h := range c.Hosts {
 		x := membership.Host{Name: h.Name, Mark: h.Mark, Reachable: h.Reachable() && !p.cannot[h.Name], Software: "v1"}
 		x.Since = p.since("agent "+h.Name, x.Reachable, now)
@@ -80,6 +83,7 @@ func (p *Controller) inputs() membership.Inputs {
 		in.View.Alarms = []membership.Alarm{{Member: c.Members[0].ID, Kind: c.Alarm}}
 	}
 	in.Readings = p.readings(now)
+	p.members, p.hosts = in.View.Members, in.View.Hosts
 	return in
 }
 
@@ -89,7 +93,7 @@ func (p *Controller) inputs() membership.Inputs {
 func (p *Controller) readings(now time.Time) []fitness.Reading {
 	c := p.c
 	voters := c.Voters()
-	out := make([]fitness.Reading, 0, len(c.Hosts)*(len(voters)+len(fitness.HostSignals)))
+	out := p.read[:0]
 	limit := c.Policy.Limits.For(fitness.RTT, 0)
 	full := c.Changed
 	if !full.IsZero() {
@@ -129,5 +133,6 @@ func (p *Controller) readings(now time.Time) []fitness.Reading {
 			read(r, h, h.Bad || o.Bad, since)
 		}
 	}
+	p.read = out
 	return out
 }
