@@ -58,12 +58,18 @@ func (s *Sim) tidies() {
 		return
 	}
 	switch {
-	case n == s.Policy.Target && n >= 3:
+	case n == s.Policy.Target && n >= 3 && n%2 == 1:
 	case n%2 == 1 && n >= 3:
 		s.Policy.Target = n
 	case s.Policy.Target != max(3, n-1) || s.one(20):
 		for _, h := range s.Hosts { // nobody is kept who has to go, nor kept out, nor broken from the start
-			h.Broken, h.Stuck, h.FullDisk = false, false, false
+			h.Broken, h.Stuck, h.FullDisk, h.Rate = false, false, false, max(h.Rate, 60_000)
+			if h.leftover && !slices.ContainsFunc(s.Members, func(m *Member) bool { return m.Host == h.Name }) {
+				if h.Data != "" {
+					h.Aside = append(h.Aside, h.Data)
+				}
+				h.Data, h.Role, h.Running, h.Fenced, h.starts, h.leftover = "", "standby", false, true, 0, false
+			}
 			h.Mark.Pinned, h.Mark.Cleared = nil, &membership.Say{Value: true, By: "owner", At: s.soon()}
 			h.Mark.Eligible = h.Mark.Cleared
 		}
