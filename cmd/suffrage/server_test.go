@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -98,8 +99,8 @@ func (f *ordered) boot() {
 	f.running.Go(func() { _ = f.supervisor.Run(f.ctx) })
 	for _, name := range []string{"h1", "h4"} {
 		s := f.settings[name]
-		u := demo.NewUnit(f.supervisor, s.Data, func(ctx context.Context, more ...string) (*demo.Child, error) {
-			c, err := f.supervisor.Start(ctx, f.process(name, "member", more...))
+		u := demo.NewUnit(f.supervisor, s.Data, func(ctx context.Context) (*demo.Child, error) {
+			c, err := f.supervisor.Start(ctx, f.process(name, "member"))
 			f.mu.Lock()
 			f.members[name] = c
 			f.mu.Unlock()
@@ -126,8 +127,8 @@ func (f *ordered) startAgent(name string) {
 	f.agents[name] = c
 }
 
-func (f *ordered) process(name, verb string, more ...string) demo.Process {
-	args := append([]string{f.program, verb, "--config", filepath.Join(f.settings[name].Dir, demo.ConfigFile)}, more...)
+func (f *ordered) process(name, verb string) demo.Process {
+	args := []string{f.program, verb, "--config", filepath.Join(f.settings[name].Dir, demo.ConfigFile)}
 	return demo.Process{Name: name + " " + verb, Args: args, Log: filepath.Join(f.settings[name].Dir, verb+".log")}
 }
 
@@ -252,7 +253,13 @@ func TestOrdersOnRealProcesses(t *testing.T) {
 	ignore := goleak.IgnoreCurrent()
 	t.Cleanup(func() { goleak.VerifyNone(t, ignore) })
 	f := newOrdered(t)
-	if err := f.units["h1"].Begin(f.ctx, "--bootstrap"); err != nil {
+	// The agents of h2, h3 and h5 do not run.
+	f.eventually("h1 creates its cluster", func() bool {
+		var out, errs bytes.Buffer
+		return run(f.ctx, []string{"cluster", "create", "--config", filepath.Join(f.settings["h1"].Dir, demo.ConfigFile),
+			"--confirm", "create h1; no etcd on h2,h3,h5"}, &out, &errs) == exitOK
+	})
+	if err := f.units["h1"].Start(f.ctx); err != nil {
 		t.Fatal(err)
 	}
 	f.eventually("agents tell of their servers", func() bool {
