@@ -27,10 +27,11 @@ import (
 	"suffrage/membership/host"
 )
 
-// ordered is a fleet of which h1 is the only voter and h4 a standby, each with an
-// agent and a unit that restarts its member whenever it ends.
+// ordered is a fleet of some hosts, each with an agent and a unit that restarts
+// its member whenever it ends.
 type ordered struct {
 	t          *testing.T
+	hosts      []string
 	program    string
 	fleet      *demo.Fleet
 	settings   map[string]Settings
@@ -46,7 +47,8 @@ type ordered struct {
 	members map[string]*demo.Child // the newest process
 }
 
-func newOrdered(t *testing.T) *ordered {
+// newOrdered has these hosts, and these as its first members.
+func newOrdered(t *testing.T, hosts, first []string) *ordered {
 	t.Helper()
 	program, err := exec.LookPath("suffrage") // this test binary
 	if err != nil {
@@ -58,7 +60,7 @@ func newOrdered(t *testing.T) *ordered {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	f := &ordered{t: t, program: program, settings: map[string]Settings{}}
+	f := &ordered{t: t, hosts: hosts, program: program, settings: map[string]Settings{}}
 	if f.fleet, err = demo.NewFleet(filepath.Join(dir, "fleet")); err != nil {
 		t.Fatal(err)
 	}
@@ -68,8 +70,11 @@ func newOrdered(t *testing.T) *ordered {
 		// There is no relay: what is advertised is listened on.
 		s.Agent.Listen = fmt.Sprintf("%s:%d", h.Mesh, demo.AgentPort)
 		s.Member.ListenPeer = s.Member.AdvertisePeer
-		s.Member.InitialCluster = map[string]string{"h1": fl.InitialCluster()["h1"]}
-		s.Etcd.Endpoints = s.Etcd.Endpoints[:1]
+		s.Member.InitialCluster = map[string]string{}
+		for _, name := range first {
+			s.Member.InitialCluster[name] = fl.InitialCluster()[name]
+		}
+		s.Etcd.Endpoints = s.Etcd.Endpoints[:len(first)]
 		f.settings[h.Name] = s
 		return s, err
 	})
@@ -97,7 +102,7 @@ func (f *ordered) boot() {
 	f.supervisor = demo.NewSupervisor()
 	f.units, f.agents, f.members = map[string]*demo.Unit{}, map[string]*demo.Child{}, map[string]*demo.Child{}
 	f.running.Go(func() { _ = f.supervisor.Run(f.ctx) })
-	for _, name := range []string{"h1", "h4"} {
+	for _, name := range f.hosts {
 		s := f.settings[name]
 		u := demo.NewUnit(f.supervisor, s.Data, func(ctx context.Context) (*demo.Child, error) {
 			c, err := f.supervisor.Start(ctx, f.process(name, "member"))
@@ -116,6 +121,13 @@ func (f *ordered) boot() {
 		f.running.Go(func() { _ = u.Run(f.ctx, l) })
 		f.startAgent(name)
 	}
+}
+
+// suffrage runs a command on a host.
+func (f *ordered) suffrage(name string, args ...string) (stdout, stderr string, code int) {
+	var out, errs bytes.Buffer
+	code = run(f.ctx, append([]string{"--config", filepath.Join(f.settings[name].Dir, demo.ConfigFile)}, args...), &out, &errs)
+	return out.String(), errs.String(), code
 }
 
 func (f *ordered) startAgent(name string) {
@@ -143,7 +155,7 @@ func (f *ordered) powerOff() {
 	f.running.Wait()
 	f.client.Close()
 	if f.t.Failed() {
-		for _, name := range []string{"h1", "h4"} {
+		for _, name := range f.hosts {
 			for _, verb := range []string{"agent", "member"} {
 				b, _ := os.ReadFile(filepath.Join(f.settings[name].Dir, verb+".log"))
 				f.t.Logf("%s %s:\n%s", name, verb, b[max(0, len(b)-3000):])
@@ -252,12 +264,11 @@ func TestOrdersOnRealProcesses(t *testing.T) {
 	}
 	ignore := goleak.IgnoreCurrent()
 	t.Cleanup(func() { goleak.VerifyNone(t, ignore) })
-	f := newOrdered(t)
+	f := newOrdered(t, []string{"h1", "h4"}, []string{"h1"})
 	// The agents of h2, h3 and h5 do not run.
 	f.eventually("h1 creates its cluster", func() bool {
-		var out, errs bytes.Buffer
-		return run(f.ctx, []string{"cluster", "create", "--config", filepath.Join(f.settings["h1"].Dir, demo.ConfigFile),
-			"--confirm", "create h1; no etcd on h2,h3,h5"}, &out, &errs) == exitOK
+		_, _, code := f.suffrage("h1", "cluster", "create", "--confirm", "create h1; no etcd on h2,h3,h5")
+		return code == exitOK
 	})
 	if err := f.units["h1"].Start(f.ctx); err != nil {
 		t.Fatal(err)
