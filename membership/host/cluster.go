@@ -42,11 +42,20 @@ type Cluster struct {
 // command died.
 var ErrUnfinished = errors.New("host: a cluster was begun to be made here and is not complete")
 
+// ClusterRecord reads the record, nil where there is none.
+func ClusterRecord(data string) (*Cluster, error) {
+	var c Cluster
+	there, err := files{path: data}.read(clusterFile, &c)
+	if err != nil || !there {
+		return nil, err
+	}
+	return &c, nil
+}
+
 // finished gives ErrUnfinished while the record says so.
 func (d files) finished() error {
-	var c Cluster
-	there, err := d.read(clusterFile, &c)
-	if err != nil || !there || c.Made {
+	c, err := ClusterRecord(d.path)
+	if err != nil || c == nil || c.Made {
 		return err
 	}
 	return fmt.Errorf("%w (cluster %s, by cluster %s at %s): give that command again, it goes on", ErrUnfinished, c.ID, c.By, c.At.UTC().Format(time.RFC3339))
@@ -88,6 +97,9 @@ func (f *Founding) Make(c Cluster, build func(dir string) error) error {
 	if err != nil {
 		return err
 	}
+	if err := f.clear(); err != nil {
+		return err
+	}
 	if !has {
 		if err := f.place(build); err != nil {
 			return err
@@ -103,21 +115,28 @@ func (f *Founding) Make(c Cluster, build func(dir string) error) error {
 	return f.files.write(clusterFile, c)
 }
 
+// half is where the datastore is built.
+func (f *Founding) half() string { return filepath.Join(f.datastore, "founding") }
+
+// clear removes what a run that died left half built: the record, which came
+// first, says that it was one of ours.
+func (f *Founding) clear() error {
+	f.files.at("clear", "datastore")
+	for _, beside := range []string{"", ".partial", ".empty"} { // of snapshots and member
+		if err := os.RemoveAll(f.half() + beside); err != nil {
+			return fmt.Errorf("host: remove what an interrupted run left: %w", err)
+		}
+	}
+	return nil
+}
+
 // place has the datastore built beside its place: in the same directory, which
 // may be a mount point.
 func (f *Founding) place(build func(dir string) error) error {
 	if err := os.MkdirAll(f.datastore, 0o700); err != nil {
 		return fmt.Errorf("host: make the datastore's directory: %w", err)
 	}
-	half := filepath.Join(f.datastore, "founding")
-	f.files.at("clear", "datastore")
-	left, err := filepath.Glob(half + "*")
-	for _, l := range left {
-		err = errors.Join(err, os.RemoveAll(l))
-	}
-	if err != nil {
-		return fmt.Errorf("host: remove what an interrupted run left: %w", err)
-	}
+	half := f.half()
 	f.files.at("build", "datastore")
 	if err := build(half); err != nil {
 		return err

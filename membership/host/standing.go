@@ -2,8 +2,9 @@ package host
 
 import (
 	"errors"
+	"os"
 	"path/filepath"
-	"slices"
+	"strings"
 )
 
 // Standing is what a host has of any cluster, read at the moment it is asked
@@ -48,7 +49,6 @@ func StandingOf(data, datastore string, identity func(dataDir string) (cluster, 
 	var (
 		s Standing
 		r role
-		c Cluster
 		d = files{path: data}
 	)
 	if f, ok := errors.AsType[*FencedError](Fenced(data)); ok {
@@ -61,11 +61,8 @@ func StandingOf(data, datastore string, identity func(dataDir string) (cluster, 
 	if there {
 		s.Role = r.Role
 	}
-	if there, err = d.read(clusterFile, &c); err != nil {
+	if s.Record, err = ClusterRecord(data); err != nil {
 		return s, err
-	}
-	if there {
-		s.Record = &c
 	}
 	join, err := Joining(data)
 	if err != nil {
@@ -91,16 +88,22 @@ func StandingOf(data, datastore string, identity func(dataDir string) (cluster, 
 	return s, nil
 }
 
-// asides finds what moveAside, or a person in the same way, left.
+// asides finds what moveAside, or a person in the same way, left: beside the
+// datastore's directory, and within it where that is a mount point.
 func asides(datastore string, identity func(string) (string, string)) []Aside {
-	beside, _ := filepath.Glob(datastore + ".*") // the pattern is good
-	within, _ := filepath.Glob(filepath.Join(datastore, "*-*"))
-	found := append(beside, within...)
-	slices.Sort(found)
 	var out []Aside
-	for _, path := range found[:min(len(found), maxAside)] {
-		cluster, _ := identity(path)
-		out = append(out, Aside{path, cluster})
+	add := func(dir, prefix string) {
+		entries, _ := os.ReadDir(dir) // history: what cannot be read is not told
+		for _, e := range entries {
+			if e.IsDir() && strings.HasPrefix(e.Name(), prefix) && len(out) < maxAside {
+				path := filepath.Join(dir, e.Name())
+				cluster, _ := identity(path)
+				out = append(out, Aside{path, cluster})
+			}
+		}
 	}
+	add(filepath.Dir(datastore), filepath.Base(datastore)+".")
+	add(datastore, "removed-")
+	add(datastore, "replaced-")
 	return out
 }
