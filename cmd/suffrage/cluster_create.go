@@ -79,13 +79,12 @@ func createCluster(c *cobra.Command, _ []string) error {
 	if wantsJSON(c) {
 		return printJSON(c.OutOrStdout(), p)
 	}
-	others := slices.DeleteFunc(slices.Sorted(maps.Keys(p.Members)), func(n string) bool { return n == f.Host })
 	out := c.OutOrStdout()
 	fmt.Fprintf(out, "created: member %s of cluster %s on %s\n", p.Member, p.Cluster, f.Host)
-	if len(others) > 0 {
-		fmt.Fprintf(out, "next: suffrage cluster create on %s, where it is not done yet; when all have it, start suffrage-member on all of them\n", strings.Join(others, ", "))
+	if len(p.Missing) > 0 {
+		fmt.Fprintf(out, "next: suffrage cluster create on %s; when all have it, start suffrage-member on all of them\n", strings.Join(p.Missing, ", "))
 	} else {
-		fmt.Fprintln(out, "next: start suffrage-member")
+		fmt.Fprintf(out, "next: start suffrage-member on %s\n", strings.Join(slices.Sorted(maps.Keys(p.Members)), ", "))
 	}
 	return nil
 }

@@ -38,6 +38,9 @@ type Plan struct {
 	Token   string            `json:"token"`
 	// Silent are hosts that did not answer. Confirm names them.
 	Silent []string `json:"silent,omitempty"`
+	// Missing are the other first hosts that have no member of this cluster yet, as
+	// far as they answer; of create only.
+	Missing []string `json:"missing,omitempty"`
 	// Confirm is the text that has to be typed.
 	Confirm string `json:"confirm"`
 	// GoesOn: it was begun before, and is completed.
@@ -123,6 +126,11 @@ func (f Founder) PlanCreate(ctx context.Context, initial map[string]string) (Pla
 	record, refusals := CreateRefusals(s, initial)
 	if record != nil {
 		p.Token = record.Token
+	}
+	for _, o := range s.Others {
+		if initial[o.Host] != "" && (o.Standing == nil || !o.Standing.Datastore) {
+			p.Missing = append(p.Missing, o.Host)
+		}
 	}
 	p.refuse(refusals)
 	if err := errors.Join(p.identify(), snapshots.Room(f.Datastore, 0)); err != nil {
