@@ -332,6 +332,8 @@ func (f *fleet) apply(line string) error {
 		f.server(arg(1), w[2:])
 	case "asked": // asked AGO: since when the removal has been asked for
 		f.in.Open.Asked, f.in.Open.Called = ago(arg(1)), ago(arg(1))
+	case "lifted": // lifted AGO: the lifting of the fence was ordered
+		f.in.Open.Called, f.in.Open.Unfenced = ago(arg(1)), ago(arg(1))
 	case "called": // called AGO
 		f.in.Open.Called = ago(arg(1))
 	case "soaked":

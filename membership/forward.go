@@ -55,7 +55,7 @@ func (m *motion) snapshot() (*Act, []Refusal) {
 		for _, ref := range s.Snapshots {
 			if ref.Operation == m.op.ID {
 				m.op.Snapshot = &SnapshotRef{Host: v, File: ref.File, Revision: ref.Revision, Size: ref.Size, Hash: ref.Hash}
-				return m.wait("snapshot", "the snapshot on "+v+" is verified"), nil
+				return m.forth()
 			}
 		}
 		if best == "" || best == m.leader {
@@ -270,8 +270,8 @@ func (m *motion) remove() (*Act, []Refusal) {
 		return m.wait(step, "the removal is asked for"), nil
 	case s == nil && !m.op.Dead: // of a dead one the owner's word is the proof
 		return nil, m.unproven("nothing keeps its etcd from starting again")
-	case s != nil && !s.Fenced && m.settling():
-		return m.wait(step, "what was ordered before may still come and lift the fence"), nil
+	case s != nil && m.mayCome(m.op.Unfenced): // a fence that stands may be the one from before
+		return m.wait(step, "the lifting of its fence was ordered and may still come"), nil
 	case s != nil && !s.Fenced:
 		if m.op.Dead {
 			m.op.at(fenceOrdered, m.in0().Now)

@@ -69,8 +69,10 @@ func (m *motion) resume() {
 	now := m.in0().Now
 	if m.op.Term != m.in0().Term {
 		m.op.Term, m.op.Resumed, m.op.SoakedSince = m.in0().Term, now, time.Time{}
-		if !m.op.Called.IsZero() {
-			m.op.Called = now
+		for _, called := range []*time.Time{&m.op.Called, &m.op.Unfenced} {
+			if !called.IsZero() {
+				*called = now
+			}
 		}
 	}
 }
@@ -156,8 +158,10 @@ func (m *motion) do(v Verb, step, host, member, why string) *Act {
 	case AddLearner, StartMember:
 		a.Peer = m.op.InPeer
 		m.op.Called = m.in0().Now
-	case Fence, Unfence, RequestRemoval, WithdrawRemoval:
+	case Fence, RequestRemoval, WithdrawRemoval:
 		m.op.Called = m.in0().Now
+	case Unfence:
+		m.op.Called, m.op.Unfenced = m.in0().Now, m.in0().Now
 	}
 	return a
 }
@@ -165,7 +169,12 @@ func (m *motion) do(v Verb, step, host, member, why string) *Act {
 func (m *motion) wait(step, why string) *Act { return m.do(Wait, step, "", "", why) }
 
 // settling reports whether something that was called for may still come.
-func (m *motion) settling() bool { return !m.op.Called.IsZero() && m.since(m.op.Called) < callTime }
+func (m *motion) settling() bool { return m.mayCome(m.op.Called) }
+
+// mayCome reports whether what was called for at that time may still come.
+func (m *motion) mayCome(called time.Time) bool {
+	return !called.IsZero() && m.since(called) < callTime
+}
 
 // server is what a host's agent tells of its etcd, nil when it does not answer.
 func (m *motion) server(host string) *fitness.ServerFacts {

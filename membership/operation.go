@@ -76,6 +76,9 @@ type Operation struct {
 	// Called is when something was last called for that may come late: a learner,
 	// a start, a fence or its lifting, a removal or its withdrawal.
 	Called time.Time `json:"called,omitzero"`
+	// Unfenced is when the lifting of the outgoing host's fence was last ordered:
+	// of all that may come late, only this could undo a fence that stands.
+	Unfenced time.Time `json:"unfenced,omitzero"`
 	// Term is that of the holder who wrote this, Resumed when it took over from
 	// another: no wait is measured with two clocks.
 	Term    uint64    `json:"term,omitempty"`

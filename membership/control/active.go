@@ -53,12 +53,20 @@ func (l *Loop) wanted(in membership.Inputs, d membership.Decision) string {
 	return ""
 }
 
-// act holds the Lease for as long as there is something to do.
+// act holds the Lease for as long as there is something to do. What was carried
+// out and answered shows in the next look, so that comes at once; what is done
+// once more showed nothing and is paced, as all that waits.
 func (l *Loop) act(ctx context.Context, purpose string) error {
 	err := l.Acting.Take(ctx, purpose, func(ctx context.Context, o *Operator, open func() (*membership.Operation, error)) error {
+		done := map[string]bool{}
 		for {
-			if err := l.step(ctx, o, open); err != nil {
+			did, err := l.step(ctx, o, open)
+			if err != nil {
 				return err
+			}
+			if did != "" && !done[did] {
+				done[did] = true
+				continue
 			}
 			select {
 			case <-ctx.Done():
@@ -73,20 +81,20 @@ func (l *Loop) act(ctx context.Context, purpose string) error {
 	return err
 }
 
-// step is one round under the Lease. Guards are asked again on what is seen
-// now: the plan that led here may be void.
-func (l *Loop) step(ctx context.Context, o *Operator, journal func() (*membership.Operation, error)) error {
+// step is one round under the Lease, and names what it carried out. Guards are
+// asked again on what is seen now: the plan that led here may be void.
+func (l *Loop) step(ctx context.Context, o *Operator, journal func() (*membership.Operation, error)) (did string, err error) {
 	// What the journal says counts only while the Lease is held.
 	if err := o.Journal.Check(ctx); err != nil {
-		return err
+		return "", err
 	}
 	open, err := journal()
 	if err != nil {
-		return err
+		return "", err
 	}
 	in, d, err := l.look(ctx, open, o.Journal.Term())
 	if err != nil {
-		return err
+		return "", err
 	}
 	if in.Request != nil && d.Kind != membership.Planned {
 		// It was taken up, or is refused, by what is in its way or by another
@@ -100,16 +108,28 @@ func (l *Loop) step(ctx context.Context, o *Operator, journal func() (*membershi
 	}
 	switch {
 	case l.wanted(in, d) == "":
-		return errNothing
+		return "", errNothing
 	case open == nil && d.Plan != nil && d.Plan.Out == l.Acting.Host:
-		return ErrHandOver
+		return "", ErrHandOver
 	}
 	if err := o.Act(ctx, in, d); err != nil {
 		if ctx.Err() != nil {
-			return context.Cause(ctx)
+			return "", context.Cause(ctx)
 		}
 		// Rejected, or unknown: the next round looks.
 		l.Log.Warn("act not done", "err", err)
+		return "", nil
 	}
-	return nil
+	return carriedOut(d), nil
+}
+
+// carriedOut names what a decision that was acted on changed, empty for nothing.
+func carriedOut(d membership.Decision) string {
+	switch {
+	case d.Plan != nil:
+		return d.Plan.String()
+	case d.Step == nil || d.Step.Verb == membership.Wait:
+		return ""
+	}
+	return string(d.Step.Verb) + " " + d.Step.Host
 }

@@ -24,6 +24,7 @@ type armed struct {
 	open    *membership.Operation
 	order   []Order
 	request *membership.Request
+	obeys   bool // orders are answered, and show no effect
 }
 
 func (f *armed) Read(ctx context.Context) (Entries, error) {
@@ -46,6 +47,9 @@ func (f *armed) Check(context.Context) error                            { return
 func (f *armed) Term() uint64                                           { return 7 }
 func (f *armed) Order(_ context.Context, _ string, o Order) error {
 	f.order = append(f.order, o)
+	if f.obeys {
+		return nil
+	}
 	return errors.New("not today")
 }
 
@@ -162,6 +166,25 @@ func TestLoopRefusesARequestBesideAnOperation(t *testing.T) {
 		}
 		if f.request != nil || f.open == nil || f.open.ID != "op" {
 			t.Errorf("request %+v, operation %+v", f.request, f.open)
+		}
+	})
+}
+
+// An act that was answered is looked at again at once, but one that shows no
+// effect is not repeated without a pause.
+func TestLoopKeepsItsPace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &armed{testFleet: newTestFleet(period, 3, 2), obeys: true}
+		f.do(func() { f.slow["h3"] = time.Now() })
+		if err := f.run(t, membership.Active, "h1"); !errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
+		}
+		if f.open == nil {
+			t.Fatal("no operation was begun")
+		}
+		since := time.Since(f.open.Begun)
+		if n := len(f.order); n < 3 || n > int(since/period)+2 {
+			t.Errorf("%d orders within %s, at a pace of %s", n, since, period)
 		}
 	})
 }
