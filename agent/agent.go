@@ -19,6 +19,7 @@ import (
 
 	"suffrage/fitness"
 	"suffrage/identity"
+	"suffrage/membership/host"
 	"suffrage/probes"
 )
 
@@ -41,6 +42,9 @@ type Options struct {
 	// Server is the host's etcd server where the agent runs one; nil where it does
 	// not, and orders are refused.
 	Server Server
+	// Standing tells what this host has of any cluster, whether the agent runs the
+	// server or not. Nil: whoever asks gets an error.
+	Standing func() (host.Standing, error)
 }
 
 // Agent is the daemon of one host.

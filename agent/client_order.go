@@ -36,7 +36,7 @@ func (c *Client) Order(ctx context.Context, name string, o host.Order) error {
 		return fmt.Errorf("agent: order to host %s at %s: %s: %w", h.Name, h.AddrPort(), o, err)
 	}
 	var last orderState
-	if err := c.talk(ctx, h, http.MethodGet, url.Values{}, nil, &last); err != nil {
+	if err := c.talk(ctx, h, http.MethodGet, "/v1/order", url.Values{}, nil, &last); err != nil {
 		return fail(c.explain(ctx, err, h))
 	}
 	body, err := json.Marshal(o)
@@ -44,7 +44,7 @@ func (c *Client) Order(ctx context.Context, name string, o host.Order) error {
 		return fail(err)
 	}
 	var r host.Result
-	if err := c.talk(ctx, h, http.MethodPost, url.Values{"after": {last.Last}}, body, &r); err != nil {
+	if err := c.talk(ctx, h, http.MethodPost, "/v1/order", url.Values{"after": {last.Last}}, body, &r); err != nil {
 		if status, ok := errors.AsType[*statusError](err); ok {
 			return fail(status)
 		}
@@ -70,9 +70,9 @@ type statusError struct {
 
 func (e *statusError) Error() string { return fmt.Sprintf("it answers %d: %s", e.code, e.text) }
 
-// talk sends one request about orders and reads the answer.
-func (c *Client) talk(ctx context.Context, h identity.RosterHost, method string, q url.Values, body []byte, into any) error {
-	u := url.URL{Scheme: "https", Host: target(h), Path: "/v1/order", RawQuery: q.Encode()}
+// talk sends one small request and reads the answer.
+func (c *Client) talk(ctx context.Context, h identity.RosterHost, method, path string, q url.Values, body []byte, into any) error {
+	u := url.URL{Scheme: "https", Host: target(h), Path: path, RawQuery: q.Encode()}
 	req, err := http.NewRequestWithContext(ctx, method, u.String(), bytes.NewReader(body))
 	if err != nil {
 		return err

@@ -33,6 +33,7 @@ func (a *Agent) serveAPI(ctx context.Context) error {
 	mux.HandleFunc("GET /v1/report", a.serveReport)
 	mux.HandleFunc("GET /v1/order", a.serveLast)
 	mux.HandleFunc("POST /v1/order", a.serveOrder)
+	mux.HandleFunc("GET /v1/standing", a.serveStanding)
 	srv := &http.Server{
 		Handler:           mux,
 		TLSConfig:         identity.ServerTLS(a.o.Key, a.roster.Load, "h2", probes.PingProtocol),

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net"
 	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"sync"
@@ -27,8 +28,6 @@ const (
 	// restarts is how often a controller may end and be started again. One that
 	// loses its leadership ends by design, and systemd would start it again.
 	restarts = 20
-	// bootstrap is for a member's first start only.
-	bootstrap = "--bootstrap"
 )
 
 // story is one run: the fleet and what has been told of it so far.
@@ -80,10 +79,16 @@ func (s *story) start(ctx context.Context) error {
 		if err := s.process(ctx, h, "agent"); err != nil {
 			return err
 		}
-		if h.Voter {
-			if err := s.units[h.Name].Begin(ctx, bootstrap); err != nil {
-				return err
-			}
+	}
+	// Create asks the agents, and h1 has to be the first.
+	for _, h := range s.fleet.Voters() {
+		if err := s.create(ctx, h); err != nil {
+			return err
+		}
+	}
+	for _, h := range s.fleet.Voters() {
+		if err := s.units[h.Name].Start(ctx); err != nil {
+			return err
 		}
 	}
 	s.tell.say("started 5 agents and, on h1 h2 h3, etcd members; waiting for etcd")
@@ -115,23 +120,47 @@ func (s *story) listenUnits() (map[string]net.Listener, error) {
 			return nil, err
 		}
 		out[h.Name] = l
-		s.units[h.Name] = NewUnit(s.supervisor, h.Path(DataDir), func(ctx context.Context, more ...string) (*Child, error) {
-			return s.launch(ctx, h, "member", more...)
+		s.units[h.Name] = NewUnit(s.supervisor, h.Path(DataDir), func(ctx context.Context) (*Child, error) {
+			return s.launch(ctx, h, "member")
 		})
 	}
 	return out, nil
 }
 
+// create makes a host's member of the cluster, as its owner would. Until every
+// agent answers it is refused and changes nothing, so it is given again.
+func (s *story) create(ctx context.Context, h Host) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, startLimit, fmt.Errorf("no cluster could be created within %v", startLimit))
+	defer cancel()
+	text := "create " + strings.Join(slices.Sorted(maps.Keys(s.fleet.InitialCluster())), ",")
+	for {
+		said, err := exec.CommandContext(ctx, s.o.Program, "cluster", "create", "--config", h.Path(ConfigFile), "--confirm", text).CombinedOutput()
+		if err == nil {
+			return nil
+		}
+		select {
+		case c := <-s.supervisor.Died():
+			return c.Exit()
+		case <-ctx.Done():
+			if ctx.Err() == context.Canceled {
+				return ctx.Err()
+			}
+			return fmt.Errorf("demo: host %s: %w: %w:\n%s", h.Name, context.Cause(ctx), err, said)
+		case <-time.After(poll):
+		}
+	}
+}
+
 // process starts `suffrage verb` on a host.
-func (s *story) process(ctx context.Context, h Host, verb string, more ...string) error {
-	_, err := s.launch(ctx, h, verb, more...)
+func (s *story) process(ctx context.Context, h Host, verb string) error {
+	_, err := s.launch(ctx, h, verb)
 	return err
 }
 
 // launch starts a process, behind SlowExec where its disk is to be slow.
-func (s *story) launch(ctx context.Context, h Host, verb string, more ...string) (*Child, error) {
+func (s *story) launch(ctx context.Context, h Host, verb string) (*Child, error) {
 	p := Process{Name: h.Name + " " + verb, Log: h.Path(verb + ".log")}
-	p.Args = append([]string{s.o.Program, verb, "--config", h.Path(ConfigFile)}, more...)
+	p.Args = []string{s.o.Program, verb, "--config", h.Path(ConfigFile)}
 	if _, slow := s.o.SlowDisk[h.Name]; !slow || verb == "controller" {
 		return s.supervisor.Start(ctx, p)
 	}
@@ -327,8 +356,7 @@ func (s *story) lost(ctx context.Context, c *Child) error {
 		return c.Exit()
 	}
 	s.tell.say("%v", c.Exit())
-	again := slices.DeleteFunc(slices.Clone(c.Args), func(a string) bool { return a == bootstrap })
-	s.tell.say("to start it again: %s", strings.Join(again, " "))
+	s.tell.say("to start it again: %s", strings.Join(c.Args, " "))
 	return nil
 }
 

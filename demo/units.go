@@ -20,8 +20,8 @@ type Unit struct {
 	supervisor *Supervisor
 	// data is the host's data directory, where its fence is.
 	data string
-	// launch starts the member's process, with further arguments.
-	launch func(ctx context.Context, more ...string) (*Child, error)
+	// launch starts the member's process.
+	launch func(ctx context.Context) (*Child, error)
 	// Restart starts the member again this long after it ended by itself, as
 	// systemd's Restart=always does; 0 never.
 	Restart time.Duration
@@ -35,7 +35,7 @@ type Unit struct {
 
 // NewUnit makes the unit of the host with this data directory. launch starts the
 // process under the supervisor.
-func NewUnit(s *Supervisor, data string, launch func(ctx context.Context, more ...string) (*Child, error)) *Unit {
+func NewUnit(s *Supervisor, data string, launch func(context.Context) (*Child, error)) *Unit {
 	return &Unit{supervisor: s, data: data, launch: launch}
 }
 
@@ -54,10 +54,7 @@ func (u *Unit) Run(ctx context.Context, l net.Listener) error {
 
 // Start starts the member unless it runs. The fence is looked at first, so that
 // a start is refused while the member still runs.
-func (u *Unit) Start(ctx context.Context) error { return u.Begin(ctx) }
-
-// Begin is Start with arguments that are for this one start.
-func (u *Unit) Begin(ctx context.Context, more ...string) error {
+func (u *Unit) Start(ctx context.Context) error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if err := host.Fenced(u.data); err != nil {
@@ -66,7 +63,7 @@ func (u *Unit) Begin(ctx context.Context, more ...string) error {
 	if u.runs() {
 		return nil
 	}
-	c, err := u.launch(ctx, more...)
+	c, err := u.launch(ctx)
 	if err != nil {
 		return err
 	}

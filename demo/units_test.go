@@ -37,7 +37,7 @@ func TestUnitRestartsUntilTheFence(t *testing.T) {
 	running.Go(func() { s.Run(ctx) })
 	var mu sync.Mutex
 	var newest *Child
-	u := NewUnit(s, h.Path(DataDir), func(ctx context.Context, _ ...string) (*Child, error) {
+	u := NewUnit(s, h.Path(DataDir), func(ctx context.Context) (*Child, error) {
 		c, err := s.Start(ctx, Process{Name: "h1 member", Args: args, Log: filepath.Join(dir, "log")})
 		mu.Lock()
 		newest = c

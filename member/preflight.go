@@ -15,14 +15,9 @@ import (
 	"time"
 )
 
-var (
-	// ErrNoDatastore means that the data directory is empty and nobody asked for
-	// a new cluster.
-	ErrNoDatastore = errors.New("member: there is no datastore")
-	// ErrDatastorePresent means that a new cluster was asked for where a
-	// datastore exists.
-	ErrDatastorePresent = errors.New("member: there is a datastore already")
-)
+// ErrNoDatastore means that the data directory is empty and nobody told the
+// member what to join.
+var ErrNoDatastore = errors.New("member: there is no datastore")
 
 // HasDatastore reports whether an etcd datastore is in the data directory.
 func HasDatastore(dir string) (bool, error) {
@@ -43,7 +38,6 @@ func hasWAL(dir string) bool {
 
 // checkDatastore makes sure that starting does what was asked.
 func checkDatastore(c Config, s Start) error {
-	bootstrap := s.Bootstrap
 	has, err := HasDatastore(c.DataDir)
 	if err != nil {
 		return err
@@ -52,10 +46,8 @@ func checkDatastore(c Config, s Start) error {
 	case has && !hasWAL(c.DataDir):
 		return fmt.Errorf("member: %s holds part of a datastore but no write-ahead log: its first start was interrupted, or files were lost: move %s aside and keep it",
 			c.DataDir, filepath.Join(c.DataDir, "member"))
-	case has && bootstrap:
-		return fmt.Errorf("%w in %s: start without --bootstrap to go on with it; a new cluster beside it would be a second one", ErrDatastorePresent, c.DataDir)
-	case !has && !bootstrap && !s.Join:
-		return fmt.Errorf("%w in %s, and none is made by accident: if the disk is not mounted, mount it; if this is one of the first members of a NEW cluster, run once: suffrage member --bootstrap",
+	case !has && !s.Join:
+		return fmt.Errorf("%w in %s, and a start never makes one: if the disk is not mounted, mount it; if this is one of the first members of a NEW cluster, run: suffrage cluster create",
 			ErrNoDatastore, c.DataDir)
 	case !has && c.InitialCluster[c.Name] == "":
 		return fmt.Errorf("member: initial_cluster does not name %s: it must hold the names and peer URLs of all members", c.Name)

@@ -30,17 +30,17 @@ func TestRefuses(t *testing.T) {
 		want  string // what the person has to read
 	}{
 		{"empty directory", func(t *testing.T, c *member.Config) {}, member.Start{},
-			"suffrage member --bootstrap"}, // an unmounted disk must not become a new cluster
+			"run: suffrage cluster create"}, // an unmounted disk must not become a new cluster
 		{"part of a datastore", func(t *testing.T, c *member.Config) {
 			if err := os.MkdirAll(filepath.Join(c.DataDir, "member", "snap"), 0o700); err != nil {
 				t.Fatal(err)
 			}
 		}, member.Start{}, "no write-ahead log"},
 		{"not one of its own cluster", func(t *testing.T, c *member.Config) { c.InitialCluster = map[string]string{"other": c.AdvertisePeer} },
-			member.Start{Bootstrap: true}, "initial_cluster does not name h2"},
+			member.Start{Join: true}, "initial_cluster does not name h2"},
 		{"another peer URL than its cluster gives it", func(t *testing.T, c *member.Config) {
 			c.InitialCluster = map[string]string{"h2": "https://10.0.0.9:2380"}
-		}, member.Start{Bootstrap: true}, "must be equal"},
+		}, member.Start{Join: true}, "must be equal"},
 		{"key for all to read", func(t *testing.T, c *member.Config) {
 			data, err := os.ReadFile(c.Key)
 			if err != nil {
@@ -48,23 +48,23 @@ func TestRefuses(t *testing.T) {
 			}
 			c.Key = filepath.Join(t.TempDir(), "open.key")
 			mustWrite(t, c.Key, string(data), 0o644)
-		}, member.Start{Bootstrap: true}, "chmod 0600 "},
-		{"no certificate", func(t *testing.T, c *member.Config) { c.Cert += ".absent" }, member.Start{Bootstrap: true}, ".absent"},
+		}, member.Start{Join: true}, "chmod 0600 "},
+		{"no certificate", func(t *testing.T, c *member.Config) { c.Cert += ".absent" }, member.Start{Join: true}, ".absent"},
 		{"certificate of another host", func(t *testing.T, cfg *member.Config) {
 			cfg.Cert, cfg.Key = c.Cert, c.Key
-		}, member.Start{Bootstrap: true}, "does not name"},
+		}, member.Start{Join: true}, "does not name"},
 		{"another authority", func(t *testing.T, cfg *member.Config) {
 			cfg.CA = membertest.New(t, membertest.Options{Size: 1, TLS: true}).CA
-		}, member.Start{Bootstrap: true}, "not accepted"},
+		}, member.Start{Join: true}, "not accepted"},
 		{"port in use", func(t *testing.T, cfg *member.Config) { cfg.ListenClient = c.Members[0].Config.ListenClient },
-			member.Start{Bootstrap: true}, "is in use"},
+			member.Start{Join: true}, "is in use"},
 		{"address of another host", func(t *testing.T, cfg *member.Config) { cfg.ListenClient = "https://192.0.2.1:2379" },
-			member.Start{Bootstrap: true}, "does not have that address"},
+			member.Start{Join: true}, "does not have that address"},
 		{"data directory open to others", func(t *testing.T, cfg *member.Config) {
 			if err := os.Mkdir(cfg.DataDir, 0o755); err != nil {
 				t.Fatal(err)
 			}
-		}, member.Start{Bootstrap: true}, "chmod 0700 "},
+		}, member.Start{Join: true}, "chmod 0700 "},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			cfg := fresh(t)

@@ -22,8 +22,6 @@ var ErrRemoved = errors.New("member: it was removed from the cluster")
 
 // Start is how a member is started; the zero value is the ordinary way.
 type Start struct {
-	// Bootstrap makes a new cluster of the members in Config.InitialCluster.
-	Bootstrap bool
 	// Join starts on an empty data directory as a member that the cluster lists
 	// already; Config.InitialCluster names all members, this one included. etcd
 	// refuses it where the cluster does not list it.
@@ -73,9 +71,7 @@ func (s Start) Run(ctx context.Context, c Config) error {
 	if err != nil {
 		return err
 	}
-	if !s.Bootstrap {
-		cfg.ClusterState = embed.ClusterStateFlagExisting
-	}
+	cfg.ClusterState = embed.ClusterStateFlagExisting // never new: Create is for that
 	// While the other first members are not there yet, this waits for quorum
 	// inside etcd, not here: StartEtcd returns before the member has joined.
 	e, err := embed.StartEtcd(cfg)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"io"
+	"io/fs"
+	"net"
 	"net/http"
 	"os"
 	"strings"
@@ -41,8 +43,8 @@ func TestLife(t *testing.T) {
 	if log, err := m.Wait(); err != nil {
 		t.Fatalf("being told to stop is no failure: %v\n%s", err, log)
 	}
-	err := member.Start{Bootstrap: true}.Run(t.Context(), m.Config)
-	if !errors.Is(err, member.ErrDatastorePresent) {
+	err := member.Create(m.Config.DataDir, m.Name, m.Config.InitialCluster, "another")
+	if !errors.Is(err, fs.ErrExist) {
 		t.Errorf("a second cluster over a datastore: %v", err)
 	}
 	m.Start(false, false)
@@ -56,7 +58,13 @@ func TestStopsBeforeItEverJoined(t *testing.T) {
 	m := c.Another()
 	m.Config.InitialCluster = map[string]string{m.Name: m.Config.AdvertisePeer, "away": "http://127.0.0.1:1"}
 	m.Start(true, false)
-	waitFor(t, "a datastore", func() bool { has, _ := member.HasDatastore(m.Config.DataDir); return has })
+	waitFor(t, "an open peer port", func() bool {
+		c, err := net.Dial("tcp", strings.TrimPrefix(m.Config.ListenPeer, "http://"))
+		if err == nil {
+			c.Close()
+		}
+		return err == nil
+	})
 	m.Signal(syscall.SIGTERM)
 	if log, err := m.Wait(); err != nil {
 		t.Fatalf("%v\n%s", err, log)

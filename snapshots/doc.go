@@ -2,6 +2,7 @@
 // and makes datastores of them again.
 //
 //	Save      from one named voter into a directory
+//	Copy      from a datastore that no process has open
 //	Verify    read a file to its end: hash, size, revision, keys, as a database
 //	List      what is in a directory
 //	Prune     what Keep says may go

@@ -189,3 +189,14 @@ func syncTree(dir string) error {
 		return syncDir(path) // a file is synced the same way
 	})
 }
+
+// Room refuses where a new datastore of a database of this size has no room on
+// the filesystem of a directory, which need not exist yet.
+func Room(dir string, size int64) error {
+	for {
+		if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) || dir == filepath.Dir(dir) {
+			return needFree(dir, size+walRoom, "the new datastore")
+		}
+		dir = filepath.Dir(dir)
+	}
+}

@@ -56,7 +56,7 @@ end, with the reason; 2 wrong settings, key or roster.`,
 			reg, log := prometheus.NewRegistry(), newLog(c).With("host", s.Host)
 			a, err := agent.New(agent.Options{
 				Config: s.Agent, Host: s.Host, Key: key, Roster: s.rosterFile(),
-				Software: version(), Log: log, Registry: reg, Server: server,
+				Software: version(), Log: log, Registry: reg, Server: server, Standing: s.standing,
 			})
 			if err != nil {
 				return err

@@ -12,7 +12,10 @@ import (
 )
 
 func newClusterCmd() *cobra.Command {
-	c := &cobra.Command{Use: "cluster", Short: "Say which etcd cluster is yours", Example: "  suffrage cluster accept 8e9e05c52164694d"}
+	c := &cobra.Command{Use: "cluster", Short: "Make the first cluster, come back from a lost one, accept a new ID", Example: `  suffrage cluster create
+  suffrage cluster reset --from latest
+  suffrage cluster accept 8e9e05c52164694d`}
+	c.AddCommand(newClusterCreateCmd(), newClusterResetCmd())
 	c.AddCommand(&cobra.Command{
 		Use:   "accept CLUSTER-ID",
 		Short: "Accept a cluster that a restore or a reset made",

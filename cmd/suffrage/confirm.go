@@ -16,7 +16,7 @@ func confirm(c *cobra.Command, question string) error {
 	if yes, _ := c.Flags().GetBool("yes"); yes {
 		return nil
 	}
-	if f, ok := c.InOrStdin().(*os.File); !ok || !term.IsTerminal(int(f.Fd())) {
+	if !atTerminal(c) {
 		return usage(fmt.Errorf("%s needs a confirmation, and nobody is at a terminal to give it: add --yes; nothing was changed", c.CommandPath()))
 	}
 	return confirmed(c, question)
@@ -24,10 +24,20 @@ func confirm(c *cobra.Command, question string) error {
 
 func confirmed(c *cobra.Command, question string) error {
 	fmt.Fprintf(c.ErrOrStderr(), "%s\nType yes to go on: ", question)
-	s := bufio.NewScanner(io.LimitReader(c.InOrStdin(), 1<<10))
-	s.Scan()
-	if s.Text() != "yes" {
+	if line(c) != "yes" {
 		return &exitError{exitFailed, fmt.Errorf("not confirmed; nothing was changed")}
 	}
 	return nil
+}
+
+func atTerminal(c *cobra.Command) bool {
+	f, ok := c.InOrStdin().(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// line is what the person types.
+func line(c *cobra.Command) string {
+	s := bufio.NewScanner(io.LimitReader(c.InOrStdin(), 1<<10))
+	s.Scan()
+	return s.Text()
 }

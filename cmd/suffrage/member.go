@@ -16,7 +16,6 @@ import (
 )
 
 func newMemberCmd() *cobra.Command {
-	var bootstrap bool
 	c := &cobra.Command{
 		Use:   "member",
 		Short: "Run the etcd member of this host",
@@ -28,18 +27,19 @@ func newMemberCmd() *cobra.Command {
   ca, cert, key               ca.crt, host.crt and host.key in dir
 
 An empty data directory is refused: a disk that is not mounted must not become a
-second cluster. --bootstrap makes a NEW cluster of the members in
-initial_cluster; give it once, by hand, on each of them, never in a unit file.
+second cluster. What makes a cluster is suffrage cluster create, and nothing else.
+So is a datastore of a cluster that suffrage cluster reset has replaced, where
+the host on which that was done can be asked.
 
 A host that was given a vote by suffrage finds the members to join in
 data/join.json. While data/fence.json exists nothing is started, whoever asks:
 this host's member was removed, or is about to be.
 
 Exit codes: 0 stopped as told; 1 etcd could not be started, or ended by itself
-(it was removed, its disk is full), with the reason; 2 wrong settings; 3 fenced.`,
-		Example: `  suffrage member --bootstrap    # once, on each first member
-  suffrage member                # ever after, by systemd`,
-		Args: cobra.NoArgs,
+(it was removed, its disk is full), with the reason; 2 wrong settings; 3 fenced, or of a
+cluster that was replaced.`,
+		Example: `  suffrage member`,
+		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			s, err := loadSettings(c)
 			if err != nil {
@@ -56,25 +56,21 @@ Exit codes: 0 stopped as told; 1 etcd could not be started, or ended by itself
 			if err := config.Under("member", m.Validate()); err != nil {
 				return usage(fmt.Errorf("%s: %w", c.Flag("config").Value, err))
 			}
-			return s.runMember(c, m, bootstrap)
+			return s.runMember(c, m)
 		},
 	}
-	c.Flags().BoolVar(&bootstrap, "bootstrap", false, "make a new cluster; refused where a datastore exists")
 	return c
 }
 
 // runMember counts the start, joins where an order says so, and runs etcd.
-func (s Settings) runMember(c *cobra.Command, m member.Config, bootstrap bool) error {
+func (s Settings) runMember(c *cobra.Command, m member.Config) error {
 	log := newLog(c).With("host", s.Host)
-	start := member.Start{Bootstrap: bootstrap, Log: log}
+	start := member.Start{Log: log}
 	join, err := host.Joining(s.Data)
 	if err != nil {
 		return err
 	}
 	if join != nil {
-		if bootstrap {
-			return fmt.Errorf("member: this host was told to join a cluster as member %s (operation %s): start it without --bootstrap; a new cluster would be a second one", join.Member, join.Operation)
-		}
 		has, err := member.HasDatastore(m.DataDir)
 		if err != nil {
 			return err
@@ -87,6 +83,9 @@ func (s Settings) runMember(c *cobra.Command, m member.Config, bootstrap bool) e
 				log.Warn("what to join is not forgotten; it is not used either, since there is a datastore", "err", err)
 			}
 		}
+	}
+	if err := s.replaced(c.Context(), c, m.DataDir); err != nil {
+		return &exitError{exitFenced, err}
 	}
 	err = host.Begin(c.Context(), s.Data)
 	if errors.Is(err, host.ErrFenced) {

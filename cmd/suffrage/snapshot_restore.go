@@ -149,11 +149,11 @@ func printRestored(c *cobra.Command, r snapshots.Restored) {
 	fmt.Fprintf(w, "revision %d (the snapshot's %d, raised by %d), %d keys\n\nnext:\n", r.Revision, r.From.Revision, r.Revision-r.From.Revision, r.From.Keys)
 	steps := []string{
 		"be sure that no member of the old cluster runs, on any host",
-		fmt.Sprintf("let member.data_dir be %s, owned by the user that runs the member, and start it: suffrage member (never with --bootstrap)", r.Dir),
+		fmt.Sprintf("let member.data_dir be %s, owned by the user that runs the member, and start it: suffrage member", r.Dir),
 		"accept the new cluster, or Suffrage refuses everything (cluster-replaced): suffrage cluster accept CLUSTER-ID; suffrage status names the ID",
 	}
 	if os.Getuid() != 0 {
-		steps[1] = fmt.Sprintf("let member.data_dir be %s and start it as this user: suffrage member (never with --bootstrap)", r.Dir)
+		steps[1] = fmt.Sprintf("let member.data_dir be %s and start it as this user: suffrage member", r.Dir)
 	}
 	if len(r.Cluster) > 1 {
 		steps = slices.Insert(steps, 1, "restore the same file on the other hosts with --token "+r.Token+" and the same --initial-cluster and --bump-revision")

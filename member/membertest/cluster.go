@@ -37,8 +37,8 @@ const Patience = time.Minute
 const variable = "SUFFRAGE_MEMBERTEST"
 
 type order struct {
-	Config          member.Config
-	Bootstrap, Join bool
+	Config member.Config
+	Join   bool
 }
 
 // Main runs a member and exits, when this process was started to be one.
@@ -54,7 +54,7 @@ func Main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	err := member.Start{Bootstrap: o.Bootstrap, Join: o.Join, Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
+	err := member.Start{Join: o.Join, Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 		Registerer: prometheus.DefaultRegisterer}.Run(ctx, o.Config)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -186,10 +186,15 @@ func (c *Cluster) HostOf(address string) string {
 	return ""
 }
 
-// Start starts the process.
-func (m *Member) Start(bootstrap, join bool) {
+// Start starts the process; with create as one of the first of a new cluster.
+func (m *Member) Start(create, join bool) {
 	m.t.Helper()
-	o := order{m.Config, bootstrap, join}
+	o := order{m.Config, join}
+	if create && m.server == "" {
+		if err := member.Create(m.Config.DataDir, m.Name, m.Config.InitialCluster, "suffrage"); err != nil {
+			m.t.Fatal(err)
+		}
+	}
 	if m.server != "" {
 		m.cmd = server(m.server, o)
 	} else {

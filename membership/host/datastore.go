@@ -42,6 +42,9 @@ func hasLog(dir string) bool {
 		slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return strings.HasSuffix(e.Name(), ".wal") })
 }
 
+// errInUse means that a process has the datastore open.
+var errInUse = errors.New("a process that the unit did not start has the datastore open")
+
 // idle refuses while a process has the datastore open, whoever started it: etcd's
 // database is under a lock that ends with its process.
 func idle(dir string) error {
@@ -55,7 +58,7 @@ func idle(dir string) error {
 	defer f.Close()
 	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 	if errors.Is(err, unix.EWOULDBLOCK) {
-		return failure(DatastoreInUse, "a process that the unit did not start has %s open: find it with: fuser %s", f.Name(), f.Name())
+		return failure(DatastoreInUse, "%w: %s: find the process with: fuser %s", errInUse, f.Name(), f.Name())
 	}
 	if err != nil {
 		return fmt.Errorf("host: lock %s: %w", f.Name(), err)
@@ -66,37 +69,43 @@ func idle(dir string) error {
 // aside renames the datastore, if there is one, to a name that tells when and
 // which member it was of.
 func (s *Server) aside(member string) error {
+	_, err := moveAside(s.files, s.o.Datastore, "removed", member)
+	return err
+}
+
+// moveAside is aside for a datastore that is out of use for the reason given.
+func moveAside(d files, dir, why, member string) (string, error) {
 	if member == "" {
 		member = "unknown"
 	}
-	dir := s.o.Datastore
 	has, err := hasDatastore(dir)
 	if err != nil {
-		return err
+		return "", err
 	}
 	if !has {
 		// Whoever moved it may have died before that was on the disk.
-		return syncDirs(dir, filepath.Dir(dir))
+		return "", syncDirs(dir, filepath.Dir(dir))
 	}
 	if err := idle(dir); err != nil {
-		return err
+		return "", err
 	}
-	mark := fmt.Sprintf("removed-%s-%s", time.Now().UTC().Format("20060102T150405Z"), member)
+	mark := fmt.Sprintf("%s-%s-%s", why, time.Now().UTC().Format("20060102T150405Z"), member)
 	from, to := dir, dir+"."+mark
 	if info, err := os.Lstat(dir); err != nil || !info.IsDir() {
 		// A link to another place: what is renamed has to be there.
 		from, to = filepath.Join(dir, "member"), filepath.Join(dir, mark)
 	}
-	s.files.at("move", "datastore")
+	d.at("move", "datastore")
 	err = rename(from, to)
 	if errors.Is(err, unix.EBUSY) || errors.Is(err, unix.EXDEV) { // a mount point
-		err = rename(filepath.Join(dir, "member"), filepath.Join(dir, mark))
+		to = filepath.Join(dir, mark)
+		err = rename(filepath.Join(dir, "member"), to)
 	}
 	if err != nil {
-		return fmt.Errorf("host: move the datastore aside: %w", err)
+		return "", fmt.Errorf("host: move the datastore aside: %w", err)
 	}
-	s.files.at("sync", "datastore")
-	return syncDirs(dir, filepath.Dir(dir))
+	d.at("sync", "datastore")
+	return to, syncDirs(dir, filepath.Dir(dir))
 }
 
 // rename never replaces what has the name already.

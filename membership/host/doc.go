@@ -16,6 +16,8 @@
 //     tried and refused.
 //   - No datastore is deleted: one that is out of use is renamed, with when and
 //     whose it was in its name.
+//   - A cluster is made here at most once by create, and its record is on the disk
+//     before its datastore: until that is complete no member starts.
 //   - What runs is asked of the Unit, never remembered.
 //
 // The files, all under data:
@@ -23,6 +25,7 @@
 //	role.json    what this host is: voter or standby, and as which member
 //	fence.json   no start is possible while it exists, whatever is in it
 //	term.json    the highest Term seen
+//	cluster.json the cluster that was made on this host, and whether it is complete
 //	join.json    the members to join, for the next start without a datastore
 //	starts.json  how often the member was started
 //
@@ -35,4 +38,6 @@
 //	Order   one verb with Term and operation, for one host
 //	Unit    whatever starts and stops the member: systemd, or the demo
 //	Aside   the place of a datastore that is out of use
+//	Standing what a host has of any cluster
+//	Founding the making of a cluster on this host
 package host

@@ -70,8 +70,8 @@ func Fenced(data string) error {
 	return e
 }
 
-// Begin counts a start of the member, or gives a *FencedError. The member calls
-// it before it opens its datastore.
+// Begin counts a start of the member, or gives a *FencedError, or ErrUnfinished.
+// The member calls it before it opens its datastore.
 func Begin(ctx context.Context, data string) error {
 	if err := Fenced(data); err != nil {
 		return err // without a write: it may be tried for ever
@@ -86,6 +86,9 @@ func Begin(ctx context.Context, data string) error {
 	}
 	defer unlock()
 	if err := Fenced(data); err != nil {
+		return err
+	}
+	if err := d.finished(); err != nil {
 		return err
 	}
 	var n starts
