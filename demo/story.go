@@ -28,6 +28,9 @@ const (
 	// restarts is how often a controller may end and be started again. One that
 	// loses its leadership ends by design, and systemd would start it again.
 	restarts = 20
+	// again is how long after its end a member is started again, as its unit on a
+	// real host would.
+	again = time.Second
 )
 
 // story is one run: the fleet and what has been told of it so far.
@@ -43,14 +46,15 @@ type story struct {
 	disks  []*SlowDisk
 	slowed bool // the hosts that are to be slow are
 
-	serving   errgroup.Group // the disks
-	restarted int
-	decision  membership.Decision
-	ended     *membership.Operation
-	writes    Writes
-	writing   func() Writes // stops the writer
-	trouble   error         // why there is no newer decision
-	told      map[string]fitness.Status
+	serving    errgroup.Group // the disks
+	restarted  int
+	memberEnds map[string]int // by host, so that one that cannot start is not told of for ever
+	decision   membership.Decision
+	ended      *membership.Operation
+	writes     Writes
+	writing    func() Writes // stops the writer
+	trouble    error         // why there is no newer decision
+	told       map[string]fitness.Status
 }
 
 // play starts everything and follows the decisions to the end.
@@ -109,7 +113,7 @@ func (s *story) start(ctx context.Context) error {
 
 // listenUnits makes the unit of every host's member, and binds their sockets.
 func (s *story) listenUnits() (map[string]net.Listener, error) {
-	s.units = map[string]*Unit{}
+	s.units, s.memberEnds = map[string]*Unit{}, map[string]int{}
 	out := map[string]net.Listener{}
 	for _, h := range s.fleet.Hosts {
 		l, err := h.listenUnit()
@@ -123,6 +127,7 @@ func (s *story) listenUnits() (map[string]net.Listener, error) {
 		s.units[h.Name] = NewUnit(s.supervisor, h.Path(DataDir), func(ctx context.Context) (*Child, error) {
 			return s.launch(ctx, h, "member")
 		})
+		s.units[h.Name].Restart = again
 	}
 	return out, nil
 }
@@ -347,9 +352,14 @@ func (s *story) lost(ctx context.Context, c *Child) error {
 		_, err := s.supervisor.Start(ctx, c.Process)
 		return err
 	}
-	if verb == "member" && host.Fenced(s.fleet.dataOf(name)) != nil {
-		// It lost its vote, and etcd ends by itself then.
-		s.tell.say("the member on %s ended; it is fenced, and nothing starts it again", name)
+	if verb == "member" {
+		switch s.memberEnds[name]++; {
+		case host.Fenced(s.fleet.dataOf(name)) != nil:
+			// It lost its vote, and etcd ends by itself then.
+			s.tell.say("the member on %s ended; it is fenced, and nothing starts it again", name)
+		case s.memberEnds[name] <= 3:
+			s.tell.say("the member on %s ended and is started again (its log: %s)", name, c.Log)
+		}
 		return nil
 	}
 	if s.o.Until != UntilStopped || verb == "controller" {

@@ -31,7 +31,10 @@ import (
 const (
 	demoWALFsync      = 200 * time.Millisecond
 	demoBackendCommit = 500 * time.Millisecond
-	demoQuota         = 256 << 20 // bytes, of each member's database and of memory to be left
+	// A learner is given up, and nothing new is started, for this long: five
+	// minutes on real hosts, of which nobody would wait for the second swap here.
+	demoStallTime = 30 * time.Second
+	demoQuota     = 256 << 20 // bytes, of each member's database and of memory to be left
 )
 
 func newDemoCmd() *cobra.Command {
@@ -265,6 +268,7 @@ func demoSettings(f *demo.Fleet, h demo.Host, o demo.Options) (Settings, error) 
 		s.Controller.Mode = membership.Active
 	}
 	s.Controller.Soak = fitness.Duration(3 * time.Second)
+	s.Controller.StallTime = fitness.Duration(demoStallTime)
 	s.Controller.Lease = lease.Config{Duration: fitness.Duration(15 * time.Second), Renew: fitness.Duration(time.Second)}
 	s.Host, s.Dir, s.Data = h.Name, h.Dir, h.Path(demo.DataDir)
 

@@ -2,7 +2,9 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -11,7 +13,9 @@ import (
 	"testing"
 	"time"
 
+	"suffrage/config"
 	"suffrage/membership"
+	"suffrage/mesh-tests/history"
 )
 
 // TestSwap is the swap end to end, with real etcd members in processes of their
@@ -77,6 +81,7 @@ func TestSwapAskedFor(t *testing.T) {
 	if said, code := f.run("h1", "swap", "h2", "h5"); code == exitOK {
 		t.Errorf("nobody confirmed it: %s", said)
 	}
+	judge := f.watchWrites()
 	// It is refused until every window is full.
 	var answer string
 	f.wait("the swap is not refused", func() bool {
@@ -87,6 +92,7 @@ func TestSwapAskedFor(t *testing.T) {
 		answer = said
 		return code == exitOK
 	})
+	judge()
 	var r OperationRecord
 	if err := json.Unmarshal([]byte(answer), &r); err != nil {
 		t.Fatalf("%v in %s", err, answer)
@@ -128,10 +134,14 @@ func swapInDemo(t *testing.T, program string, meanwhile func(*ownersFleet)) (Dem
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
+	var watched func()
 	for {
 		select {
 		case <-ended:
 			t.Log(said.String())
+			if watched != nil {
+				watched()
+			}
 			leftNothing(t, f.dir)
 			var r DemoSwap
 			if err := json.Unmarshal(out.Bytes(), &r); err != nil {
@@ -140,10 +150,59 @@ func swapInDemo(t *testing.T, program string, meanwhile func(*ownersFleet)) (Dem
 			return r, cmd.ProcessState.ExitCode()
 		case <-time.After(300 * time.Millisecond):
 		}
-		if _, code := f.run("h1", "host", "list"); meanwhile != nil && code == exitOK {
-			meanwhile(f)
+		if _, code := f.run("h1", "host", "list"); code == exitOK {
+			if watched == nil {
+				watched = f.watchWrites()
+			}
+			if meanwhile != nil {
+				meanwhile(f)
+			}
 		}
 	}
+}
+
+// watchWrites has clients put and get until what it gives is called, which
+// judges whether anything acknowledged was lost. A failure keeps the recording.
+func (f *ownersFleet) watchWrites() (judge func()) {
+	f.t.Helper()
+	s := DefaultSettings()
+	if err := config.Load(filepath.Join(f.dir, "h1", "suffrage.yaml"), &s); err != nil {
+		f.t.Fatal(err)
+	}
+	client, err := s.Etcd.Client()
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(f.t.Context())
+	recorded := make(chan history.History, 1)
+	go func() {
+		h, seen := (&history.Clients{Client: client, Prefix: "/history/"}).Run(ctx)
+		f.t.Logf("clients: %d operations, %+v", len(h), seen)
+		recorded <- h
+	}()
+	return func() {
+		f.t.Helper()
+		stop()
+		h := <-recorded
+		client.Close()
+		if err := history.Check(h); err != nil {
+			f.t.Error(err)
+			keepRecording(f.t, h)
+		}
+	}
+}
+
+func keepRecording(t *testing.T, h history.History) {
+	file, err := os.CreateTemp("", "suffrage-history-*.jsonl")
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer file.Close()
+	if err := h.Write(file); err != nil {
+		t.Error(err)
+	}
+	t.Logf("judge it again: go test ./mesh-tests/history -run TestJudge -v -args %s", file.Name())
 }
 
 func checkSwapped(t *testing.T, r DemoSwap) {
