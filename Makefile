@@ -6,7 +6,7 @@ BIN  := bin/suffrage
 CC   ?= cc
 RACE := $(shell command -v $(firstword $(CC)) >/dev/null 2>&1 && echo -race)
 
-.PHONY: demo test fleet sim compat build lint bench fuzz clean
+.PHONY: demo test fleet sim mutants compat build lint bench fuzz clean
 
 build:
 	go build -o $(BIN) ./cmd/suffrage
@@ -31,6 +31,10 @@ fleet:
 SEEDS ?= 10000
 sim:
 	SUFFRAGE_SEEDS=$(SEEDS) go test -count=1 -timeout 60m -v -run 'TestSimulation|TestEvery' ./membership/memtest
+
+# The product broken by hand in one place each: the model has to find every one.
+mutants:
+	SUFFRAGE_MUTANTS=1 go test -count=1 -timeout 60m -v -run TestMutants ./membership/memtest
 
 # suffrage observe against real etcd 3.5 and 3.6: mesh-tests/README.md.
 compat: build

@@ -18,5 +18,29 @@
 //
 // Every change in the model is checked against the invariants at once
 // (check.go); a violation panics with its text and the simulator prints the
-// seed and the trace.
+// seed, the trace and the command that runs it again.
+//
+// The invariants, and where each is checked (check.go; cause.go for the owner's
+// refusals). mutants_test.go breaks the product in one place each and wants this
+// package to find it.
+//
+//	 1  n, n+1, n voters, within the maximum       always
+//	 2  one operation, one learner                 journaled, always
+//	 3  no add unless every voter is well          added
+//	 4  quorum holds after the change              promoted, removing
+//	 5  the newcomer is well, level, has soaked    requested, removing
+//	 6  no leader is removed                       requested, removing
+//	 7  a removal counts when the list says so     recorded
+//	 8  no removed host comes back                 started, rejoins, always, recorded
+//	 9  nothing is deleted                         always, ordered
+//	10  a snapshot comes first                     added
+//	11  Lease and Term, at every call              sent, Order, held
+//	12  unknown is looked at, not repeated         added, recorded, unhealthy
+//	13  pins and eligibility                       added, promoted, requested
+//	14  dry-run changes nothing                    acts
+//	15  nothing is repaired by removing            decided, mine, removing, cause
+//	16  no second cluster                          started
+//
+// Of 3 full grade, of 10 the verification, and of 16 the command that creates a
+// cluster are no part of the model: they have tests where they are.
 package memtest

@@ -36,6 +36,7 @@ var mutants = []struct {
 	{"10", "no snapshot", "forward.go", "case m.op.Snapshot == nil:", "case false:"},
 	{"11", "orders without a Term", "control/operator.go", "order := Order{Verb: a.Verb, Term: o.Journal.Term(),", "order := Order{Verb: a.Verb,"},
 	{"11", "the agent does not look at the Term", "memtest/host.go", "if o.Term < h.Seen {", "if false {"},
+	{"11", "turning back does not show the Term to the outgoing host", "turnback.go", "s.Term < m.op.Term:", "false:"},
 	{"11", "the Lease is not read before the act", "memtest/lease.go", "if name != \"journal\" && p.c.Now.After(p.deadline) {", "if false {"},
 	{"12", "an add without an answer is repeated", "operate.go", "if m.op.InMember == \"\" && m.joins(x) {", "if false {"},
 	{"13", "a pin does not turn back", "turnback.go", "m.hosts[m.op.Out].Mark.IsPinned():", "false:"},

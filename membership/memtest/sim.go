@@ -24,6 +24,7 @@ type Sim struct {
 	nested      bool // time passes inside a round of a frozen controller
 	points      int  // passed so far
 	calls       int
+	stalls      int // orders that were on their way when their giver stood still
 	point       func(p *Controller, name string)
 }
 
