@@ -58,7 +58,7 @@ func (s *story) watch(ctx context.Context) error {
 }
 
 func ending(op membership.Operation) string {
-	text := fmt.Sprintf("operation %s: %s → %s %s in %v", op.ID, op.Out, op.In, op.Outcome, op.Ended.Sub(op.Begun).Round(100*time.Millisecond))
+	text := fmt.Sprintf("operation %s: %s %s in %v", op.ID, op.Title(), op.Outcome, op.Ended.Sub(op.Begun).Round(100*time.Millisecond))
 	if op.TurnedBack != "" {
 		text += ": " + op.TurnedBack
 	}

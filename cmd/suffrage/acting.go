@@ -35,9 +35,11 @@ func (f *fleet) acting(log *slog.Logger) *control.Acting {
 		Take: func(ctx context.Context, purpose string, lead control.Lead) error {
 			return lease.Run(ctx, cfg, store, lease.NewHolder(f.Host), purpose, func(ctx context.Context, held *lease.Held) error {
 				journal, right := etcd.NewJournal(held), etcd.HolderRight(f.client, held.Term())
+				changer := etcd.NewChanger(f.Etcd, f.Member.ElectionTimeout.Std())
+				changer.Open = journal.Load
 				return lead(ctx, &control.Operator{
 					Journal:  journal,
-					Members:  etcd.NewChanger(f.Etcd, f.Member.ElectionTimeout.Std()),
+					Members:  changer,
 					Hosts:    orders{f.agents},
 					Removals: etcd.NewRequester(f.client, held.Term(), f.peerURL),
 					History:  etcd.NewHistory(f.client, right),

@@ -28,15 +28,17 @@ func (b book) Read(ctx context.Context) (e control.Entries, err error) {
 	if e.Marks, err = etcd.Marks(ctx, b.kv); err != nil {
 		return e, err
 	}
+	// Before the policy: a number of voters is written to both at once, and one that
+	// the policy does not know yet would be refused.
+	if e.Request, err = etcd.LoadRequest(ctx, b.kv); err != nil {
+		return e, err
+	}
 	said, err := etcd.LoadPolicy(ctx, b.kv)
 	if err != nil {
 		return e, err
 	}
 	e.Say = said.Fill
 	if e.Removals, err = etcd.Removals(ctx, b.kv); err != nil {
-		return e, err
-	}
-	if e.Request, err = etcd.LoadRequest(ctx, b.kv); err != nil {
 		return e, err
 	}
 	e.Operations, err = etcd.Operations(ctx, b.kv, recent)

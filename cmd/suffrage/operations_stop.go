@@ -47,7 +47,7 @@ func stopOperation(c *cobra.Command, args []string) error {
 	case open == nil || open.ID != args[0]:
 		return usage(fmt.Errorf("no operation %q is open: suffrage operations list shows them", args[0]))
 	}
-	if err := confirm(c, fmt.Sprintf("Operation %s (%s → %s) will end where it is; members and fences stay as they are.", open.ID, open.Out, open.In)); err != nil {
+	if err := confirm(c, fmt.Sprintf("Operation %s (%s) will end where it is; members and fences stay as they are.", open.ID, open.Title())); err != nil {
 		return err
 	}
 	s, err := saidBy(c)

@@ -35,16 +35,16 @@ var ErrHandOver = errors.New("control: this controller's own host is to lose its
 var errNothing = errors.New("control: nothing to do")
 
 // wanted says what a round has to take the Lease for, empty for nothing: an
-// operation that somebody left, the owner's request, a plan, or figures that an
-// ended operation lacks.
+// operation that somebody left, a request of the owner's that is over, a plan, or
+// figures that an ended operation lacks. While a request waits, nothing is held.
 func (l *Loop) wanted(in membership.Inputs, d membership.Decision) string {
 	switch {
 	case l.Acting == nil || d.Mode != membership.Active:
 		return ""
 	case in.Open != nil:
 		return "operation " + in.Open.ID
-	case in.Request != nil:
-		return in.Request.String()
+	case in.Request != nil && in.Request.Over(d):
+		return in.Request.String() // to clear it
 	case d.Kind == membership.Planned:
 		return d.Plan.String()
 	case slices.ContainsFunc(in.Operations, func(o membership.Operation) bool { _, ok := membership.Measured(in, o); return ok }):
@@ -96,9 +96,10 @@ func (l *Loop) step(ctx context.Context, o *Operator, journal func() (*membershi
 	if err != nil {
 		return "", err
 	}
-	if in.Request != nil && d.Kind != membership.Planned {
+	if in.Request != nil && in.Request.Over(d) {
 		// It was taken up, or is refused, by what is in its way or by another
-		// operation that is open: it must not fire later.
+		// operation that is open: it must not fire later. Or the voters are as many
+		// as it asks for.
 		if err := o.ClearRequest(ctx, *in.Request); err != nil {
 			l.Log.Warn("the owner's request not cleared", "request", in.Request.String(), "err", err)
 		} else {

@@ -32,7 +32,8 @@ type Entries struct {
 	// Removals are asked for now; Operations ended in the last days.
 	Removals   []membership.Removal
 	Operations []membership.Operation
-	// Request is the swap that the owner asks for, nil for none.
+	// Request is what the owner asks for, nil for none. It was read before Say: one
+	// for a number of voters is written together with what Say fills in.
 	Request *membership.Request
 }
 

@@ -54,7 +54,8 @@ type Order struct {
 // that moment asks the same as the operation did: the mode is active; the
 // operation is open and has not turned back; the members are those from before
 // and the newcomer; name, address and ID are this member's; it does not lead;
-// all voters that stay answer.
+// all voters that stay answer, and are three at least; or else the operation is
+// the removal of a dead voter, and this is that one and does not answer.
 type Removals interface {
 	Request(ctx context.Context, term uint64, r membership.Removal) error
 	Withdraw(ctx context.Context, host, operation string) error
@@ -135,7 +136,11 @@ func (o *Operator) begin(ctx context.Context, in membership.Inputs, d membership
 	if d.Kind != membership.Planned {
 		return nil
 	}
-	op := membership.Begin(in, *d.Plan, o.Journal.Term(), o.By, o.Peer(d.Plan.In))
+	peer := ""
+	if d.Plan.In != "" {
+		peer = o.Peer(d.Plan.In)
+	}
+	op := membership.Begin(in, *d.Plan, o.Journal.Term(), o.By, peer)
 	return o.save(ctx, nil, &op)
 }
 

@@ -15,7 +15,8 @@ import (
 	"suffrage/membership/control"
 )
 
-// minVoters is the fewest voters that a removal may leave (invariant 1).
+// minVoters is the fewest voters that a removal may leave (invariant 1), but for
+// that of a dead one, and of a newcomer where there were fewer before.
 const minVoters = 3
 
 // replyMargin is for the way of the last reply: etcd itself ends a change after
@@ -34,6 +35,8 @@ const replyMargin = time.Second
 type Changer struct {
 	cfg  Config
 	most time.Duration
+	// Open gives the operation under way, for Remove, nil for none. Nil: none is.
+	Open func() (*membership.Operation, error)
 	// Point is called right before and after each call; tests act there. Nil
 	// otherwise.
 	Point func(name string)

@@ -13,13 +13,25 @@ import (
 
 // Remove removes a member for ever: its ID cannot come back. A voter is removed
 // only when it does not lead, at least three would be left, and each of those
-// answers. A learner may go at any time: it has no part in any quorum.
+// answers. A learner may go at any time: it has no part in any quorum. The
+// newcomer of the open operation may go where the voters from before were fewer
+// than three too, since that is turning back.
 func (c *Changer) Remove(ctx context.Context, id string) error {
-	return c.remove(ctx, id, nil)
+	least := minVoters
+	if c.Open != nil {
+		op, err := c.Open()
+		if err != nil {
+			return err
+		}
+		if op != nil && op.InMember == id {
+			least = min(least, len(op.MembersBefore))
+		}
+	}
+	return c.remove(ctx, id, func(s scene, m membership.Member) error { return s.removable(m, least) }, nil)
 }
 
-// remove asks sure, where there is one, right before the call.
-func (c *Changer) remove(ctx context.Context, id string, sure func(context.Context) error) error {
+// remove asks may, and then, right before the call, sure, where there is one.
+func (c *Changer) remove(ctx context.Context, id string, may func(scene, membership.Member) error, sure func(context.Context) error) error {
 	s, err := c.look(ctx, "remove", id)
 	if err != nil {
 		return err
@@ -32,7 +44,7 @@ func (c *Changer) remove(ctx context.Context, id string, sure func(context.Conte
 	if !listed {
 		return nil
 	}
-	if err := s.removable(m); err != nil {
+	if err := may(s, m); err != nil {
 		return err
 	}
 	if sure != nil {
@@ -53,7 +65,8 @@ func (c *Changer) remove(ctx context.Context, id string, sure func(context.Conte
 	return err
 }
 
-func (s scene) removable(m membership.Member) error {
+// removable is a member that answers, or need not: at least so many voters stay.
+func (s scene) removable(m membership.Member, least int) error {
 	rest, _ := s.voters(m.ID)
 	switch {
 	case m.Learner:
@@ -62,8 +75,23 @@ func (s scene) removable(m membership.Member) error {
 		return s.reject(ErrLastVoter, "", false)
 	case m.ID == s.leader.ID:
 		return s.reject(ErrLeads, "", false)
-	case len(rest) < minVoters:
+	case len(rest) < least:
 		return s.reject(ErrTooFew, strings.Join(rest, ", "), false)
+	}
+	return s.answering(m.ID)
+}
+
+// dead is a voter that does not answer, by the owner's word. All that stay have
+// to: so they have the quorum that the removal needs, and the one after it.
+func (s scene) dead(m membership.Member) error {
+	rest, _ := s.voters(m.ID)
+	switch {
+	case m.Learner:
+		return s.reject(ErrNoVote, "", false)
+	case len(rest) == 0:
+		return s.reject(ErrLastVoter, "", false)
+	case m.Responding:
+		return s.reject(ErrAlive, "", false)
 	}
 	return s.answering(m.ID)
 }

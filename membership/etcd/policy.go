@@ -35,12 +35,25 @@ type Policy struct {
 	Paused *membership.Say `json:"paused,omitempty"`
 	// Stop ends one operation where it is.
 	Stop *membership.Stop `json:"stop,omitempty"`
+	// Target is the number of voters to keep: odd, 3 to 9.
+	Target *Number `json:"target,omitempty"`
+}
+
+// Number is one statement of the owner that is a number.
+type Number struct {
+	Value  int       `json:"value"`
+	By     string    `json:"by"`
+	At     time.Time `json:"at"`
+	Reason string    `json:"reason,omitempty"`
 }
 
 // Validate says what cannot be.
 func (p Policy) Validate() error {
 	if m := p.Mode; m != nil && m.Value != DryRun && m.Value != Active {
 		return fmt.Errorf("mode %.40q: allowed are %s and %s", m.Value, DryRun, Active)
+	}
+	if t := p.Target; t != nil && (t.Value < 3 || t.Value > 9 || t.Value%2 == 0) {
+		return fmt.Errorf("target %d: allowed are 3, 5, 7 and 9", t.Value)
 	}
 	return nil
 }
@@ -49,6 +62,9 @@ func (p Policy) Validate() error {
 func (p Policy) Fill(to *membership.Policy) {
 	if p.Mode != nil {
 		to.Mode = p.Mode.Value
+	}
+	if p.Target != nil {
+		to.Target = p.Target.Value
 	}
 	to.Paused, to.Stop = p.Paused, p.Stop
 }

@@ -27,6 +27,10 @@ var (
 	ErrSilent = errors.New("a voter that would remain does not answer")
 	// ErrTooFew: there would be fewer than three voters.
 	ErrTooFew = errors.New("fewer than 3 voters would be left")
+	// ErrAlive: only what does not answer is removed as dead.
+	ErrAlive = errors.New("it answers, so it is not dead")
+	// ErrNoVote: a learner is never removed as a dead voter.
+	ErrNoVote = errors.New("it is a learner and holds no vote")
 	// ErrLastVoter: it is the only one.
 	ErrLastVoter = errors.New("it is the last voter")
 	// ErrNotSent: no voter could be asked.

@@ -26,7 +26,9 @@ const requestAge = 2 * time.Minute
 // removers does, by an election of its own: it need not be where the Lease is.
 //
 // It removes a member only when the annotation, the Lease and a list that a
-// quorum stands behind all agree, and it says nothing of having done so: the
+// quorum stands behind all agree. At least three voters stay, unless the journal
+// in the Lease says that the owner has a dead one removed: then it must not
+// answer, and all that stay must. It says nothing of having removed it: the
 // member list is what tells (S025). Where it will not, it writes the reason into
 // the annotation, once and for ever (S027). Where only time is missing, such as
 // etcd's "unhealthy cluster", it looks again, until the request is too old.
@@ -122,6 +124,10 @@ func (r *Remover) act(ctx context.Context, l Leadership, a annotated) error {
 		return err
 	}
 	why := a.outdated(held.Record, time.Now())
+	may, err := a.judge(held.Record)
+	if err != nil {
+		return err
+	}
 	if why == "" {
 		ob := r.Changer.observe(ctx)
 		if ob.Error != "" {
@@ -136,7 +142,7 @@ func (r *Remover) act(ctx context.Context, l Leadership, a annotated) error {
 		return r.refuse(ctx, l, a, why)
 	}
 	r.say(a.host, "removing", "member", a.Member, "op", a.Operation, "term", a.Term)
-	err = r.Changer.remove(ctx, a.Member, func(ctx context.Context) error { return r.claim(ctx, l, &a) })
+	err = r.Changer.remove(ctx, a.Member, may, func(ctx context.Context) error { return r.claim(ctx, l, &a) })
 	rejected := (*RejectedError)(nil)
 	switch {
 	case err == nil:
@@ -192,6 +198,19 @@ func (a Annotation) outdated(held lease.Record, now time.Time) string {
 		return fmt.Sprintf("it will be asked for in %v: compare the clocks", -age.Round(time.Second))
 	}
 	return ""
+}
+
+// judge gives what a removal is judged by. That the member is dead is what the
+// journal says, not the annotation: it is compared again with the claim.
+func (a Annotation) judge(held lease.Record) (func(scene, membership.Member) error, error) {
+	op, err := readJournal(held.Journal)
+	if err != nil {
+		return nil, err
+	}
+	if op != nil && op.ID == a.Operation && op.Dead && op.OutMember == a.Member {
+		return scene.dead, nil
+	}
+	return func(s scene, m membership.Member) error { return s.removable(m, minVoters) }, nil
 }
 
 // misses says in what the member differs from the request. It is gone when
