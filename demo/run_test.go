@@ -31,6 +31,9 @@ type script struct {
 
 // playHost is the role of every process of a played fleet.
 func playHost(args []string) {
+	if args[0] == "cluster" {
+		return // created
+	}
 	b, err := os.ReadFile(args[2])
 	fail(err)
 	var s script

@@ -2,10 +2,10 @@
 // Suffrage moves. It is etcd's own server library, unchanged, in a process of
 // its own, so that restarting an agent or a controller never touches etcd.
 //
-//   - A cluster is never made by accident: an empty data directory is refused
-//     unless the caller says that a new cluster is to be made, and saying so is
-//     refused where a datastore exists. A flag that makes clusters and stays in
-//     a unit file is how one cluster becomes two.
+//   - A start never makes a cluster: an empty data directory is refused, unless
+//     the cluster to join is told, and it lists this member. Create makes a
+//     datastore and starts nothing. A flag that makes clusters and stays in a
+//     unit file is how one cluster becomes two.
 //   - What a person got wrong is said before etcd starts, naming the file or
 //     address and what to do. What belongs to etcd (a datastore of another
 //     cluster, a member that was removed) is etcd's own answer, as an error.

@@ -101,8 +101,9 @@ func TestSwapFaults(t *testing.T) {
 			t.Errorf("%s: %s", r.Outcome, r.TurnedBack)
 		}
 		release()
-		if said, code := f.run("h1", "swap", now[0], in, "--yes"); code == exitOK || !strings.Contains(said, "quarantine") {
-			t.Errorf("it is not quarantined: exit %d, %s", code, said)
+		cmd := exec.CommandContext(t.Context(), f.program, "swap", f.notLeading(now), in, "--yes", "--config", filepath.Join(f.dir, "h1", "suffrage.yaml"))
+		if said, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(said), string(membership.Quarantine)+"("+in) {
+			t.Errorf("it is not quarantined: %v, %s", err, said)
 		}
 	})
 	standing(now...)
