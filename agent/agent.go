@@ -41,6 +41,9 @@ type Options struct {
 	// Server is the host's etcd server where the agent runs one; nil where it does
 	// not, and orders are refused.
 	Server Server
+	// Snapshots is when this host saves its next scheduled snapshot, and whether it
+	// does now; zero where it has no schedule. Nil where nothing is scheduled.
+	Snapshots func() (next time.Time, saving bool)
 }
 
 // Agent is the daemon of one host.
@@ -271,6 +274,12 @@ func (a *Agent) Report(after uint64) fitness.Report {
 	r := a.record.report(after)
 	r.Host, r.Instance, r.Software, r.Period = a.o.Host, a.instance, a.o.Software, a.o.Config.Period
 	r.Facts.Zone = a.o.Config.Zone
+	if a.o.Snapshots != nil {
+		if next, saving := a.o.Snapshots(); !next.IsZero() {
+			// The schedule goes by the wall clock, a report by a clock that is never set.
+			r.Facts.ScheduledSnapshot = &fitness.ScheduledSnapshot{Next: r.Now + time.Until(next).Microseconds(), Running: saving}
+		}
+	}
 	return r
 }
 

@@ -175,11 +175,12 @@ func (a *assessment) blamed(r Refusal) Refusal {
 	return r.about(a.violations(r.Subject), 3)
 }
 
-// waits hold back whatever would be started: the owner's pause, and the
-// cooldown after any change of membership and any end of an operation, whatever
-// its outcome. then is what comes after it, empty where nothing does.
+// waits hold back whatever would be started: the owner's pause, a scheduled
+// snapshot, and the cooldown after any change of membership and any end of an
+// operation, whatever its outcome. then is what comes after it, empty where
+// nothing does.
 func (a *assessment) waits(then string) []Refusal {
-	var held []Refusal
+	held := a.snapshotsDue(then)
 	if p := a.in.Policy.Paused; p != nil && p.Value {
 		held = append(held, hold(Paused, "", fmt.Sprintf("paused by %s%s", p.By, then), "suffrage resume"))
 	}
