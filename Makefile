@@ -6,7 +6,7 @@ BIN  := bin/suffrage
 CC   ?= cc
 RACE := $(shell command -v $(firstword $(CC)) >/dev/null 2>&1 && echo -race)
 
-.PHONY: demo test fleet sim mutants compat build lint bench fuzz clean
+.PHONY: demo test fleet sim mutants compat build lint bench bench-swap fuzz clean
 
 build:
 	go build -o $(BIN) ./cmd/suffrage
@@ -50,6 +50,11 @@ lint:
 # Figures for docs/performance.md.
 bench:
 	go test -run '^$$' -bench . -benchmem ./fitness ./membership ./membership/control ./agent ./cmd/suffrage
+
+# What a swap costs beside the same change by bare calls, and what a client sees
+# of it: two election timeouts, two sizes of the database, some minutes.
+bench-swap:
+	SUFFRAGE_BENCH_SWAP=1 go test -count=1 -timeout 40m -v -run TestSwapCost ./cmd/suffrage
 
 # Each fuzz target for FUZZTIME.
 FUZZTIME ?= 10s

@@ -45,6 +45,9 @@ type Options struct {
 	// Standing tells what this host has of any cluster, whether the agent runs the
 	// server or not. Nil: whoever asks gets an error.
 	Standing func() (host.Standing, error)
+	// Snapshots is when this host saves its next scheduled snapshot, and whether it
+	// does now; zero where it has no schedule. Nil where nothing is scheduled.
+	Snapshots func() (next time.Time, saving bool)
 }
 
 // Agent is the daemon of one host.
@@ -275,6 +278,12 @@ func (a *Agent) Report(after uint64) fitness.Report {
 	r := a.record.report(after)
 	r.Host, r.Instance, r.Software, r.Period = a.o.Host, a.instance, a.o.Software, a.o.Config.Period
 	r.Facts.Zone = a.o.Config.Zone
+	if a.o.Snapshots != nil {
+		if next, saving := a.o.Snapshots(); !next.IsZero() {
+			// The schedule goes by the wall clock, a report by a clock that is never set.
+			r.Facts.ScheduledSnapshot = &fitness.ScheduledSnapshot{Next: r.Now + time.Until(next).Microseconds(), Running: saving}
+		}
+	}
 	return r
 }
 

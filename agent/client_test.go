@@ -113,6 +113,9 @@ func TestReportsThatAreNotBelieved(t *testing.T) {
 			r.Facts.Server = &fitness.ServerFacts{Role: "voter", Snapshots: []fitness.SnapshotFacts{{File: strings.Repeat("x", 5000)}}}
 		}, "a text of"},
 		{"a member from the future", func(r *fitness.Report) { r.Facts.Member.Started = r.Now + 5_000_000 }, "member started"},
+		{"a schedule beyond all schedules", func(r *fitness.Report) {
+			r.Facts.ScheduledSnapshot = &fitness.ScheduledSnapshot{Next: r.Now + (49 * time.Hour).Microseconds()}
+		}, "next scheduled snapshot"},
 	} {
 		f := newTestFleet(t, "h1", "h2")
 		r := honest()

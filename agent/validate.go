@@ -21,6 +21,10 @@ func (e *InvalidReportError) Error() string {
 // slack is by how much a time may lie beyond the report's own, in microseconds.
 const slack = int64(time.Second / time.Microsecond)
 
+// maxAhead is how far a schedule may reach, in microseconds: each of its times
+// comes once a day, and a host waits for up to half of that after it.
+const maxAhead = int64(48 * time.Hour / time.Microsecond)
+
 // validate checks a report from outside: that it is of this version, of that
 // host, bounded, and that its samples can be true. Facts that only inform are
 // checked for size.
@@ -128,6 +132,8 @@ func factsReason(f *fitness.Facts, now int64) string {
 		return fmt.Sprintf("%d paths and %d probes", len(f.Paths), len(f.Probes))
 	case f.Member != nil && (f.Member.Started < 0 || f.Member.Started > now+slack):
 		return fmt.Sprintf("its member started at %d, after the report's %d", f.Member.Started, now)
+	case f.ScheduledSnapshot != nil && (f.ScheduledSnapshot.Next < 0 || f.ScheduledSnapshot.Next > now+maxAhead):
+		return fmt.Sprintf("its next scheduled snapshot is at %d, more than %d s after the report's %d", f.ScheduledSnapshot.Next, maxAhead/int64(time.Second/time.Microsecond), now)
 	}
 	switch f.Link.Class {
 	case fitness.Wired, fitness.Wifi, fitness.Cellular, fitness.Virtual, fitness.UnknownLink:

@@ -48,6 +48,18 @@ type Facts struct {
 	// Server is the state of this host's etcd server as its agent runs it; nil
 	// where the agent does not.
 	Server *ServerFacts `json:"server,omitempty"`
+	// ScheduledSnapshot is when this host saves its next snapshot by its own
+	// schedule; nil where it has none.
+	ScheduledSnapshot *ScheduledSnapshot `json:"scheduled_snapshot,omitempty"`
+}
+
+// ScheduledSnapshot is the next one of a host's schedule, its own wait and tries
+// after a failure counted in.
+type ScheduledSnapshot struct {
+	// Next is when it begins, or began, microseconds since 1970.
+	Next int64 `json:"next"`
+	// Running: it is being saved.
+	Running bool `json:"running,omitempty"`
 }
 
 // ServerFacts are what an agent knows of the etcd server that it starts, stops

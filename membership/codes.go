@@ -14,6 +14,7 @@ const (
 	ManyUnfit       Code = "many-unfit"
 	DiskSpace       Code = "disk-space"
 	CooldownRunning Code = "cooldown"
+	SnapshotDue     Code = "snapshot-due"
 	// About what the owner asked for.
 	NotAVoter  Code = "not-a-voter"
 	RequestOld Code = "request-old"

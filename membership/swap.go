@@ -195,11 +195,12 @@ func (a *assessment) blamed(r Refusal) Refusal {
 	return r.about(a.violations(r.Subject), 3)
 }
 
-// waits hold back whatever would be started: the owner's pause, and the
-// cooldown after any change of membership and any end of an operation, whatever
-// its outcome. then is what comes after it, empty where nothing does.
+// waits hold back whatever would be started: the owner's pause, a scheduled
+// snapshot, and the cooldown after any change of membership and any end of an
+// operation, whatever its outcome. then is what comes after it, empty where
+// nothing does.
 func (a *assessment) waits(then string) []Refusal {
-	held := a.paused(then)
+	held := append(a.snapshotsDue(then), a.paused(then)...)
 	last, what := a.in.View.MembershipChanged, "the membership changed"
 	for _, o := range a.in.Operations {
 		// Of two that ended together the first by name is told, in any order.

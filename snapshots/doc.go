@@ -6,7 +6,7 @@
 //	Verify    read a file to its end: hash, size, revision, keys, as a database
 //	List      what is in a directory
 //	Prune     what Keep says may go
-//	Schedule  when: Next and Near are functions of the time that is passed in
+//	Schedule  when: Next is a function of the time that is passed in
 //	Keeper    saves at those times
 //	Restore   a new data directory with a raised revision
 //	Drill     start a scratch etcd from a snapshot and compare

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync"
 	"time"
 )
 
@@ -23,6 +24,24 @@ type Keeper struct {
 	// Save takes one snapshot; usually Routine.Run.
 	Save func(context.Context) error
 	Log  *slog.Logger
+
+	mu     sync.Mutex
+	next   time.Time
+	saving bool
+}
+
+// State is when the next snapshot begins, tries after a failure counted in, or
+// the one that is being saved began. It is zero where there is none.
+func (k *Keeper) State() (next time.Time, saving bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.next, k.saving
+}
+
+func (k *Keeper) tell(next time.Time, saving bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.next, k.saving = next, saving
 }
 
 // Run saves at the times of the schedule until ctx ends, and gives ctx's error.
@@ -31,6 +50,7 @@ type Keeper struct {
 func (k *Keeper) Run(ctx context.Context) error {
 	failed := 0
 	for next := k.Schedule.Next(k.Host, time.Now()); ; {
+		k.tell(next, false)
 		if err := sleepUntil(ctx, next); err != nil {
 			return err
 		}
@@ -41,6 +61,7 @@ func (k *Keeper) Run(ctx context.Context) error {
 			}
 			continue
 		}
+		k.tell(next, true)
 		err := k.Save(ctx)
 		if ctx.Err() != nil {
 			return ctx.Err()

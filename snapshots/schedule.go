@@ -147,20 +147,3 @@ func (s Schedule) wait(host string, at time.Time) time.Duration {
 	fmt.Fprintf(h, "%s %d", host, at.Unix())
 	return time.Duration(h.Sum64() % uint64(s.jitter+1))
 }
-
-// Near reports whether any host may be saving within margin of now, and until
-// when: no swap starts then, since both read and write the voters' disks. The
-// margin must be at least what a save takes.
-func (s Schedule) Near(now time.Time, margin time.Duration) (until time.Time, near bool) {
-	if len(s.at) == 0 {
-		return time.Time{}, false
-	}
-	last, next := s.around(now)
-	if next.Sub(now) <= margin {
-		return next.Add(s.jitter + margin), true
-	}
-	if end := last.Add(s.jitter + margin); !now.After(end) {
-		return end, true
-	}
-	return time.Time{}, false
-}

@@ -48,32 +48,7 @@ func TestNext(t *testing.T) {
 	}
 }
 
-func TestNear(t *testing.T) {
-	s := Config{At: []string{"00:00", "12:00"}, Jitter: fitness.Duration(10 * time.Minute)}.Schedule()
-	for _, tt := range []struct {
-		now   string
-		until string // empty: not near
-	}{
-		{"2026-08-06 11:54:59", ""},
-		{"2026-08-06 11:55:00", "2026-08-06 12:15:00"},
-		{"2026-08-06 12:00:00", "2026-08-06 12:15:00"},
-		{"2026-08-06 12:15:00", "2026-08-06 12:15:00"}, // the last host may have begun at 12:10
-		{"2026-08-06 12:15:01", ""},
-		{"2026-08-06 23:57:00", "2026-08-07 00:15:00"},
-		{"2026-08-07 00:14:00", "2026-08-07 00:15:00"},
-	} {
-		until, near := s.Near(at(tt.now), 5*time.Minute)
-		if near != (tt.until != "") || near && !until.Equal(at(tt.until)) {
-			t.Errorf("at %s: %v until %v, want until %q", tt.now, near, until, tt.until)
-		}
-	}
-	if _, near := (Schedule{}).Near(noon, time.Hour); near {
-		t.Error("near a schedule that there is not")
-	}
-}
-
-// For any schedule: each time has one snapshot per host, within its jitter, and
-// whenever a host saves, Near says so.
+// For any schedule: each time has one snapshot per host, within its jitter.
 func TestScheduleProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := DefaultConfig()
@@ -93,9 +68,6 @@ func TestScheduleProperties(t *testing.T) {
 			slot, _ := s.around(at)
 			if wait := at.Sub(slot); wait < 0 || wait > s.jitter {
 				t.Fatalf("%v is %v after its time", at, wait)
-			}
-			if until, near := s.Near(at, 0); !near || until.Before(at) {
-				t.Fatalf("a save at %v is not near the schedule", at)
 			}
 			next := s.Next(host, at)
 			if !next.After(at) {
@@ -151,13 +123,20 @@ func runKeeper(t *testing.T, s Schedule, d time.Duration, save func(n int) error
 		began := time.Now()
 		ctx, cancel := context.WithTimeout(t.Context(), d)
 		defer cancel()
-		k := &Keeper{Host: "h1", Schedule: s, Log: quiet, Save: func(context.Context) error {
+		var k *Keeper
+		k = &Keeper{Host: "h1", Schedule: s, Log: quiet, Save: func(context.Context) error {
 			saves = append(saves, time.Since(began))
+			if next, saving := k.State(); !saving || !next.Equal(time.Now()) {
+				t.Errorf("at %s it tells of %s, saving %t", time.Now(), next, saving)
+			}
 			time.Sleep(time.Second)
 			return save(len(saves))
 		}}
 		if err := k.Run(ctx); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("ended with %v", err)
+		}
+		if next, saving := k.State(); saving || next.IsZero() != (len(s.at) == 0) || !next.IsZero() && !next.After(time.Now()) {
+			t.Errorf("at the end it tells of %s, saving %t", next, saving)
 		}
 	})
 	return saves

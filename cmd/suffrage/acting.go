@@ -14,8 +14,8 @@ import (
 	"suffrage/membership/etcd"
 )
 
-// pace is the time between two rounds while the Lease is held. An operation
-// looks at everything before each act, so it need not hurry.
+// pace is the longest pause between two rounds while the Lease is held, as during
+// the soak: each round costs every voter a look, and a proposal.
 const pace = 500 * time.Millisecond
 
 // acting ties what a controller acts with: the Lease, etcd, the agents.

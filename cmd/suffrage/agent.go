@@ -54,10 +54,18 @@ end, with the reason; 2 wrong settings, key or roster.`,
 				return err
 			}
 			reg, log := prometheus.NewRegistry(), newLog(c).With("host", s.Host)
-			a, err := agent.New(agent.Options{
+			keeper, err := s.keeper(roster, reg, log)
+			if err != nil {
+				return err
+			}
+			o := agent.Options{
 				Config: s.Agent, Host: s.Host, Key: key, Roster: s.rosterFile(),
 				Software: version(), Log: log, Registry: reg, Server: server, Standing: s.standing,
-			})
+			}
+			if keeper != nil {
+				o.Snapshots = keeper.State
+			}
+			a, err := agent.New(o)
 			if err != nil {
 				return err
 			}
@@ -66,10 +74,6 @@ end, with the reason; 2 wrong settings, key or roster.`,
 				reg.Register(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})))
 			if err != nil {
 				return fmt.Errorf("agent: metrics: %w", err)
-			}
-			keeper, err := s.keeper(roster, reg, log)
-			if err != nil {
-				return err
 			}
 			group, ctx := errgroup.WithContext(c.Context())
 			group.Go(func() error { return a.Run(ctx) })

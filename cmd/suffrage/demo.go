@@ -293,6 +293,9 @@ func demoSettings(f *demo.Fleet, h demo.Host, o demo.Options) (Settings, error) 
 	s.Member.Metrics = fmt.Sprintf("http://%s:%d", h.Real, demo.MemberMetricsPort)
 	s.Member.Quota = demoQuota
 
+	// The demo goes the same way at any hour.
+	s.Snapshots.At = []string{}
+
 	s.Controller.Metrics = fmt.Sprintf("%s:%d", h.Real, demo.ControllerMetricsPort)
 	s.Controller.Round = fitness.Duration(max(period, min(10*period, time.Second)))
 	s.Controller.SessionTTL = fitness.Duration(7 * time.Second)

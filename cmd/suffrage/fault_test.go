@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -305,25 +304,6 @@ func (f *ownersFleet) journal(ctx context.Context, client *clientv3.Client, when
 			return true
 		}
 	}
-}
-
-// process is the id of a host's process, 0 where none runs.
-func (f *ownersFleet) process(role, host string) int {
-	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	settings := filepath.Join(f.dir, host, "suffrage.yaml")
-	for _, l := range lines {
-		b, err := os.ReadFile(l)
-		args := strings.Split(string(b), "\x00")
-		if err == nil && slices.Contains(args, role) && slices.Contains(args, settings) {
-			if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(l))); err == nil {
-				return pid
-			}
-		}
-	}
-	return 0
 }
 
 // killed kills a process that may have ended already.

@@ -205,8 +205,24 @@ func refuses(code membership.Code, subject string) func(Status) bool {
 	}
 }
 
-// kill signals the process of a host, found by its command line.
+// kill signals the process of a host.
 func (f *ownersFleet) kill(role, host string, sig syscall.Signal) int {
+	f.t.Helper()
+	pid := f.process(role, host)
+	if pid == 0 {
+		f.t.Fatalf("no process of %s on %s", role, host)
+	}
+	if err := syscall.Kill(pid, sig); err != nil {
+		f.t.Fatal(err)
+	}
+	return pid
+}
+
+// runs reports whether there is the process of a host.
+func (f *ownersFleet) runs(role, host string) bool { return f.process(role, host) != 0 }
+
+// process is that of a host, found by its command line, 0 for none.
+func (f *ownersFleet) process(role, host string) int {
 	f.t.Helper()
 	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil {
@@ -224,12 +240,8 @@ func (f *ownersFleet) kill(role, host string, sig syscall.Signal) int {
 			if err != nil {
 				f.t.Fatal(err)
 			}
-			if err := syscall.Kill(pid, sig); err != nil {
-				f.t.Fatal(err)
-			}
 			return pid
 		}
 	}
-	f.t.Fatalf("no process of %s on %s", role, host)
 	return 0
 }

@@ -20,7 +20,7 @@ type Acting struct {
 	// Host is the one that this controller runs on. It is never demoted from
 	// here: leadership is handed over first.
 	Host string
-	// Pace is the time between two rounds while the Lease is held.
+	// Pace is the longest pause between two rounds while the Lease is held.
 	Pace time.Duration
 }
 
@@ -54,24 +54,27 @@ func (l *Loop) wanted(in membership.Inputs, d membership.Decision) string {
 }
 
 // act holds the Lease for as long as there is something to do. What was carried
-// out and answered shows in the next look, so that comes at once; what is done
-// once more showed nothing and is paced, as all that waits.
+// out and answered shows in the next look, so that comes at once. What is done
+// once more showed nothing, and is paced as all that waits: what an act leads to,
+// such as a learner that catches up, mostly comes soon, so the first pauses are
+// short, each twice the one before, up to Pace.
 func (l *Loop) act(ctx context.Context, purpose string) error {
 	err := l.Acting.Take(ctx, purpose, func(ctx context.Context, o *Operator, open func() (*membership.Operation, error)) error {
-		done := map[string]bool{}
+		done, pause := map[string]bool{}, l.Acting.Pace
 		for {
 			did, err := l.step(ctx, o, open)
 			if err != nil {
 				return err
 			}
 			if did != "" && !done[did] {
-				done[did] = true
+				done[did], pause = true, l.Acting.Pace/16
 				continue
 			}
 			select {
 			case <-ctx.Done():
 				return context.Cause(ctx)
-			case <-time.After(l.Acting.Pace):
+			case <-time.After(pause):
+				pause = min(2*pause, l.Acting.Pace)
 			}
 		}
 	})

@@ -87,6 +87,9 @@ func (g *Gatherer) takeIn(p pulled) {
 		shifted.Started += shift
 		r.Facts.Member = &shifted
 	}
+	if s := r.Facts.ScheduledSnapshot; s != nil {
+		r.Facts.ScheduledSnapshot = &fitness.ScheduledSnapshot{Next: s.Next + shift, Running: s.Running}
+	}
 	r.Series = nil
 	t.last, t.report, t.received, t.fresh = r.Last, r, p.received, true
 }

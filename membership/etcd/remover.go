@@ -50,7 +50,7 @@ type Remover struct {
 	TTL time.Duration
 	// HostOf names the host of the roster that has a peer address.
 	HostOf func(address string) string
-	// Every is the time between two looks at the annotations. 0 is 1 s.
+	// Every is the longest time between two looks at the annotations. 0 is 1 s.
 	Every time.Duration
 	Log   *slog.Logger
 
@@ -69,6 +69,9 @@ func (r *Remover) Run(ctx context.Context) error {
 	return campaign(ctx, r.Client, removerPrefix, r.Who, r.TTL, func(ctx context.Context, l Leadership) error {
 		r.settled, r.said = map[string]time.Time{}, map[string]string{}
 		r.Log.Info("acting on removals", "instance", l.Instance)
+		// A watch tells of a request at once. It may end or be cut off, so the clock
+		// is what counts.
+		written := r.Client.Watch(ctx, hostsPrefix, clientv3.WithPrefix())
 		for {
 			if err := r.round(ctx, l); err != nil {
 				return err
@@ -76,6 +79,10 @@ func (r *Remover) Run(ctx context.Context) error {
 			select {
 			case <-ctx.Done():
 				return ctx.Err()
+			case _, watched := <-written:
+				if !watched {
+					written = nil
+				}
 			case <-time.After(cmp.Or(r.Every, time.Second)):
 			}
 		}
