@@ -37,12 +37,28 @@ type vacancy struct {
 
 func (a *assessment) vacancy(s fitness.Suspect) vacancy {
 	v := vacancy{Suspect: s, beside: without(a.voters, append([]string{s.Host}, a.blame.Certain...)), zones: map[string]int{}}
+	if s.Host == "" {
+		v.beside = without(v.beside, a.witnessed())
+	}
 	for _, h := range a.voters {
 		if zone := a.hosts[h].Facts.Zone; h != s.Host && zone != "" {
 			v.zones[zone]++
 		}
 	}
 	return v
+}
+
+// witnessed are the voters that hosts outside find slow. Of two voters that are
+// slow with each other none is certainly to blame; and since it cannot be moved
+// before there are three, it must not keep out the third.
+func (a *assessment) witnessed() []string {
+	var out []string
+	for _, s := range a.blame.Suspects {
+		if s.By == "witnesses" {
+			out = append(out, s.Host)
+		}
+	}
+	return out
 }
 
 // crowd is the largest number of voters in one zone once one in that zone has

@@ -75,7 +75,7 @@ func (m *motion) snapshot() (*Act, []Refusal) {
 func (m *motion) startHeld(step string) []Refusal {
 	m.op.at(step, m.in0().Now)
 	held := append(Guards(*m.in0()), guardView(*m.in0())...)
-	mends := []Code{}
+	var mends []Code
 	switch {
 	case m.op.Dead:
 		mends = []Code{BelowTarget, BelowMinimum, ExtraVoter, EvenTarget, AtCeiling}
@@ -175,7 +175,7 @@ func (m *motion) newcomer() []Refusal {
 		return nil
 	}
 	if !m.in.Responding {
-		return []Refusal{hold(NewVoterNotResponding, m.op.In, "it votes and does not answer: "+m.in.Error, "lifts when it answers; the old voter stays")}
+		return []Refusal{hold(NewVoterNotResponding, m.op.In, "it votes and does not answer: "+m.in.Error, m.lifts("lifts when it answers"))}
 	}
 	if held := m.behind(); len(held) > 0 {
 		return held
@@ -184,6 +184,14 @@ func (m *motion) newcomer() []Refusal {
 		return []Refusal{hold(NewVoterUnfit, m.op.In, v.String(), "lifts when it is fit; after a whole window the operation turns back")}
 	}
 	return nil
+}
+
+// lifts is what lifts a refusal of the newcomer, and what holds meanwhile.
+func (m *motion) lifts(when string) string {
+	if m.op.Out == "" {
+		return when
+	}
+	return when + "; the old voter stays"
 }
 
 // behind asks whether the newcomer is level.
@@ -196,11 +204,7 @@ func (m *motion) behind() []Refusal {
 	if lag <= maxLagVoting {
 		return nil
 	}
-	next := "lifts when it is level; the old voter stays"
-	if m.op.Out == "" {
-		next = "lifts when it is level"
-	}
-	return []Refusal{hold(VoterLagging, m.op.In, fmt.Sprintf("%d entries behind, limit %d", lag, maxLagVoting), next).
+	return []Refusal{hold(VoterLagging, m.op.In, fmt.Sprintf("%d entries behind, limit %d", lag, maxLagVoting), m.lifts("lifts when it is level")).
 		with("raft_lag", int64(min(lag, 1<<62)), maxLagVoting, "1")}
 }
 
@@ -208,6 +212,9 @@ func (m *motion) behind() []Refusal {
 // slow with the outgoing one says nothing of another.
 func (m *motion) judge(host string) fitness.Verdict {
 	beside := m.beside(host)
+	if m.op.Out == "" && host == m.op.In {
+		beside = without(beside, m.witnessed())
+	}
 	if host != m.op.Out {
 		beside = without(beside, []string{m.op.Out})
 	}

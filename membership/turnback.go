@@ -172,7 +172,11 @@ func (m *motion) giveUp(step string) (*Act, []Refusal) {
 			return m.hand(step, m.op.In)
 		}
 	}
-	if s := m.server(m.op.In); s != nil && !s.Fenced {
+	// Beside one voter its vote is needed for its own removal: down behind a fence it
+	// would take the quorum with it for good. It is fenced when it is retired.
+	n := len(m.in0().View.Voters())
+	needed := !m.in.Learner && n-1 < Quorum(n)
+	if s := m.server(m.op.In); s != nil && !s.Fenced && !needed {
 		return m.do(Fence, step, m.op.In, m.op.InMember, "it must not come back by itself"), nil
 	}
 	if m.settling() { // a start that was ordered before the fence would lift it

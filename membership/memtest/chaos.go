@@ -10,8 +10,8 @@ import (
 // style is what a run is about: most of the things that can go wrong stay away
 // in most runs, or no operation would ever come far.
 type style struct {
-	crash, freeze, calls, hosts, agents, cuts, owner, quality, elections, alarms, power, clocks int // once in so many, 0 for never
-	foreign                                                                                     bool
+	crash, freeze, calls, hosts, agents, cuts, owner, target, dead, quality, elections, alarms, power, clocks int // once in so many, 0 for never
+	foreign                                                                                                   bool
 }
 
 func (s *Sim) style() style {
@@ -22,7 +22,7 @@ func (s *Sim) style() style {
 		return n
 	}
 	y := style{crash: often(12), freeze: often(40), calls: often(6), hosts: often(60), agents: often(40), cuts: often(60),
-		owner: often(30), quality: often(60), elections: often(25), alarms: often(250), power: often(40), clocks: often(20), foreign: s.one(12)}
+		owner: often(30), target: often(60), dead: often(60), quality: often(60), elections: often(25), alarms: often(250), power: often(40), clocks: often(20), foreign: s.one(12)}
 	return y
 }
 
@@ -136,6 +136,12 @@ func (s *Sim) disturb(y style) {
 	if happens(y.owner) {
 		s.ownerSays()
 	}
+	if happens(y.target) {
+		s.asks(membership.Request{Target: []int{3, 3, 5, 5, 4}[s.rng.Intn(5)]})
+	}
+	if happens(y.dead) {
+		s.saysDead()
+	}
 	if happens(y.quality) {
 		h := s.anyHost()
 		h.Bad, h.BadSince = !h.Bad, s.Now
@@ -170,8 +176,11 @@ func (s *Sim) disturb(y style) {
 // mend undoes what went wrong with a host, once in so many.
 func (s *Sim) mend(h *Host, in int) {
 	was := *h
+	if h.dark && in > 1 { // its agent, its network and its etcd are of no use
+		in *= 20
+	}
 	if !h.Up && s.one(in) {
-		h.Up, h.Agent = true, true
+		h.Up, h.Agent, h.dark = true, true, false
 	}
 	if h.Gone && s.one(in) {
 		h.Gone = false
@@ -214,7 +223,12 @@ func (s *Sim) cutOff() {
 func (s *Sim) ownerSays() {
 	say := func(v bool) *membership.Say { return &membership.Say{Value: v, By: "owner", At: s.soon()} }
 	h := s.anyHost()
-	switch s.rng.Intn(6) {
+	switch s.rng.Intn(7) {
+	case 6:
+		if op := s.Lease.Open; op != nil && s.one(3) {
+			s.Policy.Stop = &membership.Stop{Operation: op.ID, By: "owner", At: s.soon()}
+			s.Logf("owner: stop %s", op.ID)
+		}
 	case 0:
 		h.Mark.Pinned = say(!h.Mark.IsPinned())
 		s.Logf("owner: %s pinned %t", h.Name, h.Mark.IsPinned())
@@ -258,7 +272,7 @@ func (s *Sim) somebodyElse() {
 // the start stays so.
 func (s *Sim) calm() {
 	s.Logf("calm")
-	s.chaos, s.Alarm, s.Policy.Paused = false, "", nil
+	s.chaos, s.Alarm, s.Policy.Paused, s.Request = false, "", nil, nil
 	s.mode(membership.Active)
 	clear(s.cut)
 	for _, p := range s.Controllers {

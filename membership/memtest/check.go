@@ -18,15 +18,16 @@ func (v Violation) Error() string { return string(v) }
 // caller is excused for what broke after it took the view that it decided on,
 // and for nothing else.
 type checker struct {
-	c       *Cluster
-	voters  int  // there are between operations
-	foreign bool // somebody else changed the members: their number is not ours
-	ops     map[string]membership.Operation
-	alarmAt time.Time
-	modeAt  time.Time
-	adds    map[string]string    // operation → the member that it added
-	taken   map[string]time.Time // operation → when somebody else changed what was not its own
-	owner   []membership.Request // all that the owner asked for, the newest last
+	c        *Cluster
+	voters   int  // there are between operations
+	foreign  bool // somebody else changed the members: their number is not ours
+	ops      map[string]membership.Operation
+	alarmAt  time.Time
+	modeAt   time.Time
+	adds     map[string]string    // operation → the member that it added
+	taken    map[string]time.Time // operation → when somebody else changed what was not its own
+	stranger string               // the operation and the member, while somebody else added one and changed nothing else
+	owner    []membership.Request // all that the owner asked for, the newest last
 }
 
 func (k *checker) begin() {
@@ -102,6 +103,9 @@ func (k *checker) mine(what string, by *Caller) {
 func (k *checker) foreigner(id string) {
 	k.foreign = true
 	if op := k.c.Lease.Open; op != nil && id != op.OutMember && id != k.adds[op.ID] {
+		if k.stranger = op.ID + " " + id; !k.taken[op.ID].IsZero() {
+			k.stranger = "" // there is more than one
+		}
 		k.taken[op.ID] = k.c.Now
 	}
 }
@@ -122,36 +126,6 @@ func (k *checker) journaled(op membership.Operation) {
 	k.ops[op.ID] = op
 }
 
-// asked: a swap may be anybody's; that there are more or fewer voters, or that one
-// is dead, is the owner's word alone.
-func (k *checker) asked(op membership.Operation) bool {
-	if !op.Dead && op.Out != "" && op.In != "" {
-		return true
-	}
-	return slices.ContainsFunc(k.owner, func(q membership.Request) bool {
-		switch {
-		case q.By != op.By:
-			return false
-		case op.Dead:
-			return q.Dead == op.Out && q.Member == op.OutMember && op.In == ""
-		case op.Out == "":
-			return q.Target > len(op.MembersBefore)
-		}
-		return q.Target != 0 && q.Target < len(op.MembersBefore)
-	})
-}
-
-// target is the number of voters that the owner had asked for last when a view
-// was taken.
-func (k *checker) target(by *Caller) int {
-	for _, q := range slices.Backward(k.owner) {
-		if q.Target != 0 && !q.At.After(by.ViewAt) {
-			return q.Target
-		}
-	}
-	return 0
-}
-
 // recorded: the host that holds no vote any more is at rest, or it did not answer.
 func (k *checker) recorded(op membership.Operation, by *Caller) {
 	if was, ok := k.c.History[op.ID]; ok {
@@ -166,7 +140,11 @@ func (k *checker) recorded(op membership.Operation, by *Caller) {
 		name, vote = op.In, op.Out
 	case op.Outcome == membership.Stopped:
 		k.voters = len(k.c.Voters())
-		return // the owner sees to it
+		for _, h := range k.c.Hosts { // the owner sees to it
+			votes := slices.ContainsFunc(k.c.Members, func(m *Member) bool { return m.Host == h.Name })
+			h.leftover, h.stopped = h.leftover || !votes && !h.rests(), h.stopped || votes && h.Fenced
+		}
+		return
 	case op.Out == "":
 		k.voters++
 	}
@@ -176,7 +154,7 @@ func (k *checker) recorded(op membership.Operation, by *Caller) {
 		}
 		h.leftover = true
 	}
-	if h := k.c.Host(vote); h != nil && !k.foreign && (h.Fenced || h.Role != "voter") {
+	if h := k.c.Host(vote); h != nil && !k.foreign && !h.stopped && (h.Fenced || h.Role != "voter") {
 		k.fail("operation %s ends %s and %s votes: %s", op.ID, op.Outcome, vote, h)
 	}
 }
@@ -333,7 +311,11 @@ func (k *checker) requested(r membership.Removal, by *Caller) {
 func (k *checker) removing(m *Member, by *Caller) {
 	c, h := k.c, k.c.Host(m.Host)
 	if by.Foreign {
+		op, before := k.c.Lease.Open, k.stranger
 		k.foreigner(m.ID)
+		if op != nil && before == op.ID+" "+m.ID { // it came and went, and the members are the operation's again
+			delete(k.taken, op.ID)
+		}
 		h.leftover = true
 		return
 	}
@@ -357,7 +339,7 @@ func (k *checker) removing(m *Member, by *Caller) {
 			h.leftover = !h.Fenced
 		}
 	case k.adds[by.Op]:
-		if !h.Fenced && h.Reachable() && !h.mendedAt.After(by.ViewAt) && !by.Blind[h.Name] {
+		if !h.Fenced && len(c.Voters()) != 2 && h.Reachable() && !h.mendedAt.After(by.ViewAt) && !by.Blind[h.Name] {
 			k.fail("%s is removed and its host answers and is not fenced", m.ID)
 		}
 		h.leftover = !h.Fenced

@@ -69,7 +69,12 @@ var asking = []kind{
 	}},
 	{"dead-machine", 3, 2, "h3", func(s *Sim) { dies(s, s.powerOff) }, revives},
 	{"dead-etcd", 3, 2, "h3", func(s *Sim) { dies(s, func(h *Host) { h.Running, h.Broken = false, true }) }, revives},
-	{"dead-pinned", 3, 2, "h3", func(s *Sim) { dies(s, func(h *Host) { h.Running, h.Broken = false, true }) }, pinned},
+	{"dead-silent", 3, 2, "h3", func(s *Sim) { dies(s, func(h *Host) { h.Running, h.Broken = false, true }) }, func(s *Sim) {
+		pinned(s)
+		h := s.Host("h3") // fenced, perhaps, and for a while nobody can lift it
+		h.Agent, h.brokeAt = false, s.soon()
+		s.late = append(s.late, lateCall{s.Now.Add(100 * time.Second), "agent of h3 answers", func() { h.Agent, h.mendedAt = true, s.soon() }})
+	}},
 }
 
 // run is a run in which nothing else goes wrong. With turn, what turns that kind
@@ -259,5 +264,30 @@ func TestRemovalLandsAfterItsWithdrawal(t *testing.T) {
 	}
 	if landed == 0 {
 		t.Error("nothing landed, so nothing was tested")
+	}
+}
+
+// etcd promotes a learner from 90 % of the leader's log on, frozen or not. Beside
+// one voter that would end all writing, so it is not asked to.
+func TestSecondVoterIsLevel(t *testing.T) {
+	for _, stop := range []func(h *Host){func(h *Host) { h.Stuck = true }, func(h *Host) { h.Frozen = true }} {
+		s := newSim(1, 1, 1)
+		s.Host("h1").Bad = false
+		s.asks(membership.Request{Target: 3})
+		stopped := false
+		for range 100 {
+			s.Step(time.Second)
+			for _, m := range s.Members {
+				if m.Learner && !stopped && s.Host(m.Host).Running {
+					stopped, m.Published, m.Index = true, true, s.Index*92/100
+					s.Logf("%s stops, ready by etcd's word", m.ID)
+					stop(s.Host(m.Host))
+				}
+			}
+			s.pass()
+		}
+		if got := fmt.Sprint(s.outcomes()); !stopped || got != "map[undone:1]" || len(s.Voters()) != 1 || !s.Serves() {
+			t.Errorf("operations ended %s, stopped %t\n%s", got, stopped, s.Trace(60))
+		}
 	}
 }

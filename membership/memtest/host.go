@@ -43,8 +43,10 @@ type Host struct {
 	Aside     []string
 	Seen      uint64 // the highest Term
 	Snapshots []fitness.SnapshotFacts
-	starts    int // since the fence
-	stores    int // ever made
+	starts    int  // since the fence
+	dark      bool // it has no power for long
+	stopped   bool // it votes, and an operation that was stopped has left it fenced
+	stores    int  // ever made
 	joining   string
 	leftover  bool // it lost its member while nobody could reach its agent
 }

@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -37,13 +38,22 @@ var failedOnce = map[int64]string{
 	181:  "a newcomer that votes and never becomes level was waited for without end",
 	651:  "the request stayed armed after somebody else had changed the members",
 	3694: "a start that was ordered before the fence came after it, and after the removal",
+	568:  "of two voters a slow one kept every candidate out, and neither could be moved",
 	7088: "the outgoing voter restarted behind its fence while the operation was held, and nothing lifted it",
 	1922: "the controller ended between the intent to withdraw and the withdrawal, and the request had no time limit",
 }
 
 // simulate runs one seed and gives what it found, and how its operations ended.
 func simulate(seed int64) (s *Sim, failure string) {
-	s = newSim(seed, []int{3, 3, 3, 5}[seed&3], 2+int(seed>>2&1))
+	voters := []int{3, 3, 3, 5}[seed&3]
+	if seed%16 == 9 { // from one, as the owner asks for
+		voters = 1
+	}
+	s = newSim(seed, voters, 2+int(seed>>2&1))
+	if voters == 1 {
+		s.Host("h1").Bad = false
+		s.asks(membership.Request{Target: 3})
+	}
 	defer func() {
 		if r := recover(); r != nil {
 			v, ok := r.(Violation)
@@ -58,6 +68,10 @@ func simulate(seed int64) (s *Sim, failure string) {
 	// in each step, turns back, and one more after the cooldown.
 	for range 400 {
 		s.pass()
+		s.tidies()
+		if s.Request != nil && s.Now.Sub(s.Request.At) < time.Minute {
+			continue // it may not have been looked at
+		}
 		if s.Lease.Open == nil && len(s.late) == 0 || s.refusedByOwner() {
 			if s.unsettled() == "" {
 				return s, ""
@@ -98,8 +112,9 @@ func TestSimulation(t *testing.T) {
 			for seed := range next {
 				s, failure := simulate(seed)
 				mu.Lock()
-				for o, n := range s.outcomes() {
-					ended[o] += n
+				for _, op := range s.History {
+					what, _, _ := strings.Cut(op.Title(), " ") // swap, grow, shrink, remove
+					ended[what+" "+string(op.Outcome)]++
 				}
 				if s.refusedByOwner() {
 					d, _ := s.newest()
@@ -120,7 +135,9 @@ func TestSimulation(t *testing.T) {
 	close(next)
 	wg.Wait()
 	t.Logf("%d seeds, %d failed; operations %v; left to the owner %v; %s", len(seeds), failed, ended, owner, time.Since(began).Round(time.Millisecond))
-	if ended["completed"] == 0 || ended["undone"] == 0 {
-		t.Error("nothing completed or nothing undone: little was tested")
+	for _, what := range []string{"swap", "grow", "shrink", "remove"} {
+		if ended[what+" completed"] == 0 || ended[what+" undone"] == 0 {
+			t.Errorf("%s: nothing completed or nothing undone: little was tested", what)
+		}
 	}
 }

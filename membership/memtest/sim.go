@@ -81,10 +81,16 @@ func (s *Sim) newest() (membership.Decision, bool) {
 func (s *Sim) unsettled() string {
 	d, led := s.newest()
 	switch {
+	case s.check.foreign && !s.Quorum():
+		return "" // somebody else removed those that served
 	case !led:
 		return "nobody leads"
 	case d.Kind == membership.Refused && d.Refusals[0].Kind == membership.Owner:
 		return ""
+	case d.Kind == membership.Refused && s.Request != nil && !slices.ContainsFunc(d.Refusals, func(r membership.Refusal) bool {
+		return r.Code != membership.NoCandidate && r.Code != membership.Quarantine
+	}):
+		return "" // more voters are asked for, and there are no good ones
 	case s.Lease.Open != nil:
 		return "operation " + s.Lease.Open.ID + " is open: " + d.String()
 	}
@@ -118,19 +124,6 @@ func (s *Sim) unhealthy() string {
 		}
 	}
 	return ""
-}
-
-// asks puts the owner's request; one for a number of voters gives way to another.
-func (s *Sim) asks(q membership.Request) {
-	if s.Request != nil && s.Request.Target == 0 {
-		return
-	}
-	q.By, q.At = "anna", s.soon()
-	if q.Target != 0 {
-		s.Policy.Target, s.Policy.Maximum = q.Target, max(s.Policy.Maximum, q.Target+1)
-	}
-	s.Request, s.check.owner = &q, append(s.check.owner, q)
-	s.Logf("owner: %s", q)
 }
 
 // outcomes counts how operations ended.
