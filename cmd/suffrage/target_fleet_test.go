@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"suffrage/membership"
 )
@@ -112,8 +114,12 @@ func TestFleetLosesAHost(t *testing.T) {
 func (f *ownersFleet) comesBack(host string) {
 	f.t.Helper()
 	config := filepath.Join(f.dir, host, "suffrage.yaml")
-	member := exec.CommandContext(f.t.Context(), f.program, "member", "--config", config)
-	said, err := member.CombinedOutput() // it ends by itself
+	ctx, cancel := context.WithTimeout(f.t.Context(), 2*time.Minute)
+	defer cancel()
+	said, err := exec.CommandContext(ctx, f.program, "member", "--config", config).CombinedOutput()
+	if ctx.Err() != nil {
+		f.t.Errorf("the member that came back did not end")
+	}
 	f.t.Logf("the member that came back: %v, the end of %d bytes: %s", err, len(said), said[max(0, len(said)-300):])
 	agent := exec.Command(f.program, "agent", "--config", config)
 	if err := agent.Start(); err != nil {

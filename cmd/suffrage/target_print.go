@@ -87,9 +87,9 @@ func (s TargetShown) print(c *cobra.Command) error {
 	switch q := s.Request; {
 	case q == nil:
 	case q.Target == 0:
-		fmt.Fprintf(w, "asked for: %s\n", q)
+		fmt.Fprintf(w, "request: %s, %s\n", q, ago(q.At, time.Now()))
 	default:
-		fmt.Fprintf(w, "asked for: %s, %s", q, ago(q.At, time.Now()))
+		fmt.Fprintf(w, "request: %s, %s", q, ago(q.At, time.Now()))
 		if n := stay(s.Voters, q.Target); n != q.Target {
 			fmt.Fprintf(w, "; to take it back: suffrage target %d", n)
 		}
