@@ -20,10 +20,10 @@ test:
 	@test -n "$(RACE)" || echo "NOTE: no C compiler ($(CC)), so the race detector is off" >&2
 	go test $(RACE) -timeout 10m ./...
 
-# The tests with real fleets that take minutes: trouble of every kind, and a swap
-# whose controller is killed at every step.
+# The tests with real fleets that take minutes: trouble of every kind, other
+# numbers of voters, and a swap whose controller is killed at every step.
 fleet:
-	SUFFRAGE_FLEET=1 go test -count=1 -timeout 20m -v -run 'TestFleetInTrouble|TestSwap' ./cmd/suffrage
+	SUFFRAGE_FLEET=1 go test -count=1 -timeout 20m -v -run 'TestFleet|TestSwap' ./cmd/suffrage
 
 # The model cluster: SEEDS runs in which things go wrong, and every pair of
 # faults of a swap and of each way back. A seed that fails prints how to run it

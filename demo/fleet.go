@@ -26,7 +26,7 @@ const (
 
 const (
 	hostCount   = 5
-	voterCount  = 3
+	voterCount  = 3 // where nobody says otherwise
 	controllers = 2
 )
 
@@ -159,10 +159,26 @@ func (f *Fleet) Voters() []Host {
 	return out
 }
 
-// ClientURLs are the voters' etcd client URLs.
+// begin says how many hosts have a vote from the start.
+func (f *Fleet) begin(voters int) {
+	for i := range f.Hosts {
+		f.Hosts[i].Voter = i < voters
+	}
+}
+
+// names are those of hosts, in one phrase.
+func names(hosts []Host) string {
+	var out []string
+	for _, h := range hosts {
+		out = append(out, h.Name)
+	}
+	return strings.Join(out, " ")
+}
+
+// ClientURLs are the etcd client URLs of all hosts, since each may vote one day.
 func (f *Fleet) ClientURLs() []string {
 	var out []string
-	for _, h := range f.Voters() {
+	for _, h := range f.Hosts {
 		out = append(out, fmt.Sprintf("https://%s", at(h.Mesh, ClientPort)))
 	}
 	return out

@@ -41,6 +41,11 @@ type Options struct {
 	// temporary one, removed at the end unless Keep is set or the demo fails.
 	Dir  string
 	Keep bool
+	// Voters is how many of the hosts have a vote from the start, 0 for 3.
+	Voters int
+	// StallTime is controller.stall_time, 0 for its default: the cooldown between
+	// two operations is this and a window.
+	StallTime time.Duration
 	// Slow lengthens the round trips of hosts, SlowDisk each of their fsyncs;
 	// once all hosts are fit, or from the start with UntilSteady.
 	Slow, SlowDisk map[string]time.Duration
@@ -78,6 +83,12 @@ func (o Options) Validate() error {
 	var errs []error
 	if o.Period < minPeriod || o.Period > maxPeriod {
 		errs = append(errs, fmt.Errorf("demo: period %v: allowed: %v to %v", o.Period, minPeriod, maxPeriod))
+	}
+	if o.Voters < 0 || o.Voters > hostCount {
+		errs = append(errs, fmt.Errorf("demo: %d voters: allowed: 1 to %d", o.Voters, hostCount))
+	}
+	if o.StallTime < 0 {
+		errs = append(errs, fmt.Errorf("demo: stall time %v: allowed: more than 0s", o.StallTime))
 	}
 	if o.For < 0 {
 		errs = append(errs, fmt.Errorf("demo: for %v: allowed: more than 0s", o.For))

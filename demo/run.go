@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -66,6 +67,7 @@ func (o Options) run(ctx context.Context, tell *narrator) (Result, error) {
 		return none, err
 	}
 	defer fleet.Close()
+	fleet.begin(cmp.Or(o.Voters, voterCount))
 	if err := fleet.Write(o.Configure); err != nil {
 		return none, err
 	}

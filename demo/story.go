@@ -95,7 +95,7 @@ func (s *story) start(ctx context.Context) error {
 			return err
 		}
 	}
-	s.tell.say("started 5 agents and, on h1 h2 h3, etcd members; waiting for etcd")
+	s.tell.say("started 5 agents and, on %s, etcd members; waiting for etcd", names(s.fleet.Voters()))
 	if err := s.mark(ctx); err != nil {
 		return err
 	}

@@ -69,7 +69,7 @@ func createCluster(c *cobra.Command, _ []string) error {
 	fmt.Fprintf(w, "This makes the datastore of %s in %s, as a member of the new cluster %s of\n", f.Host, f.Datastore, p.Cluster)
 	peerTable(w, p.Members)
 	printSilent(c, p, "If one of them has a cluster, there will be two.")
-	if err := typed(c, p.Confirm); err != nil {
+	if err := confirmText(c, p.Confirm); err != nil {
 		return err
 	}
 	p, err = f.Create(c.Context(), p)

@@ -111,22 +111,6 @@ func refusedFounding(c *cobra.Command, p founding.Plan) error {
 	return fmt.Errorf("nothing was changed: cluster %s is refused:%s", p.By, text.String())
 }
 
-// typed asks for an exact text, or compares the one in --confirm.
-func typed(c *cobra.Command, want string) error {
-	got, _ := c.Flags().GetString("confirm")
-	if got == "" {
-		if !atTerminal(c) {
-			return usage(fmt.Errorf("%s needs a confirmation, and nobody is at a terminal to give it: add --confirm '%s' if that is so; nothing was changed", c.CommandPath(), want))
-		}
-		fmt.Fprintf(c.ErrOrStderr(), "Type exactly this to go on: %s\n> ", want)
-		got = line(c)
-	}
-	if got != want {
-		return fmt.Errorf("not confirmed: the text is %q, not %q; nothing was changed", want, got)
-	}
-	return nil
-}
-
 func confirmFlag(c *cobra.Command) {
 	c.Flags().String("confirm", "", "the exact text that is asked for; it names every host that does not answer")
 }

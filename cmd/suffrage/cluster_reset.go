@@ -78,7 +78,7 @@ func resetCluster(c *cobra.Command, o founding.ResetOptions) error {
 		return refusedFounding(c, p)
 	}
 	showReset(c, f, p)
-	if err := typed(c, p.Confirm); err != nil {
+	if err := confirmText(c, p.Confirm); err != nil {
 		return err
 	}
 	began := time.Now()

@@ -30,6 +30,31 @@ func confirmed(c *cobra.Command, question string) error {
 	return nil
 }
 
+// confirmText wants one text exactly, which no habit of saying yes gives: from
+// --confirm, or typed.
+func confirmText(c *cobra.Command, want string) error {
+	got, _ := c.Flags().GetString("confirm")
+	switch {
+	case got == "" && !atTerminal(c):
+		return usage(fmt.Errorf("%s needs a confirmation, and nobody is at a terminal to give it: add --confirm \"%s\" if that is so; nothing was changed", c.CommandPath(), want))
+	case got == "":
+		return typed(c, want)
+	}
+	return sameText(want, got)
+}
+
+func typed(c *cobra.Command, want string) error {
+	fmt.Fprintf(c.ErrOrStderr(), "Type exactly this to go on: %s\n> ", want)
+	return sameText(want, line(c))
+}
+
+func sameText(want, got string) error {
+	if got != want {
+		return &exitError{exitFailed, fmt.Errorf("not confirmed: the text is exactly %q, not %q; nothing was changed", want, got)}
+	}
+	return nil
+}
+
 func atTerminal(c *cobra.Command) bool {
 	f, ok := c.InOrStdin().(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))

@@ -49,7 +49,8 @@ its own on a loopback address of its own, without root. Once all hosts are fit
 it makes one slow and shows the dry-run decision change. Ctrl-C stops it all.
 
 Without --slow, --slow-disk and --until it does --slow h3=150ms, and goes on
-until Ctrl-C if its input is a terminal, else until the decision.
+until Ctrl-C if its input is a terminal, else until the decision. --until stopped
+goes on until Ctrl-C wherever it runs.
 
 --slow adds to every round trip of a host, for the agents' pings and for etcd's
 peers. --slow-disk holds back every fsync of a host's member and agent; it needs
@@ -64,14 +65,17 @@ was not, or a process could not be started or ended; 2 wrong flags.`,
 		Example: `  suffrage demo
   suffrage demo --slow h2=300ms
   suffrage demo --slow-disk h2=600ms --until decision -o json
-  suffrage demo --dir /tmp/fleet --slow h3=0s      # a fleet to try things on`,
+  suffrage demo --dir /tmp/fleet --slow h3=0s      # a fleet to try things on
+  suffrage demo --voters 1 --stall-time 20s        # one that is to grow: suffrage target 3`,
 		Args: cobra.NoArgs,
 	}
 	f := c.Flags()
 	f.StringArrayVar(&slow, "slow", nil, "HOST=DURATION added to the host's round trips, such as h3=150ms (repeatable)")
 	f.StringArrayVar(&slowDisk, "slow-disk", nil, "HOST=DURATION added to each fsync of the host's member and agent (repeatable)")
 	f.DurationVar(&o.Period, "period", 50*time.Millisecond, "time between two samples; a window is 100 of them")
-	f.StringVar(&until, "until", "", "end by itself at the first: decision, steady or swap")
+	f.StringVar(&until, "until", "", "end by itself at the first: decision, steady or swap; or only when stopped")
+	f.IntVar(&o.Voters, "voters", 3, "how many of the five hosts have a vote from the start, 1 to 5")
+	f.DurationVar(&o.StallTime, "stall-time", demoStallTime, "controller.stall_time: with a window, the cooldown between two operations")
 	f.StringVar(&mode, "mode", "", "active or dry-run (default active; with --until decision or steady dry-run)")
 	f.DurationVar(&o.For, "for", 0, "give up after this long (default with --until: 2m and 12 windows)")
 	f.StringVar(&o.Dir, "dir", "", "directory of the fleet, missing or empty, kept (default: a temporary one, removed at the end)")
@@ -84,11 +88,14 @@ was not, or a process could not be started or ended; 2 wrong flags.`,
 		if o.SlowDisk, err = hostDurations("slow-disk", slowDisk); err != nil {
 			return usage(err)
 		}
-		o.Until = demo.Until(until)
+		stays := until == "stopped"
+		if !stays {
+			o.Until = demo.Until(until)
+		}
 		if err := demoMode(&o, mode); err != nil {
 			return usage(err)
 		}
-		demoDefaults(&o, term.IsTerminal(int(os.Stdin.Fd())))
+		demoDefaults(&o, stays || term.IsTerminal(int(os.Stdin.Fd())))
 		if err := o.Validate(); err != nil {
 			return usage(err)
 		}
@@ -124,12 +131,12 @@ func demoMode(o *demo.Options, mode string) error {
 	return nil
 }
 
-// demoDefaults fills in what nobody said.
-func demoDefaults(o *demo.Options, terminal bool) {
+// demoDefaults fills in what nobody said. stays: somebody is there to stop it.
+func demoDefaults(o *demo.Options, stays bool) {
 	if len(o.Slow)+len(o.SlowDisk) == 0 && o.Until == demo.UntilStopped {
 		o.Slow = map[string]time.Duration{"h3": 150 * time.Millisecond}
 	}
-	if o.Until == demo.UntilStopped && !terminal {
+	if o.Until == demo.UntilStopped && !stays {
 		o.Until = demo.UntilDecision
 		if o.Active {
 			o.Until = demo.UntilSwap
@@ -268,7 +275,9 @@ func demoSettings(f *demo.Fleet, h demo.Host, o demo.Options) (Settings, error) 
 		s.Controller.Mode = membership.Active
 	}
 	s.Controller.Soak = fitness.Duration(3 * time.Second)
-	s.Controller.StallTime = fitness.Duration(demoStallTime)
+	if o.StallTime > 0 { // a client of the demo's has no need of it
+		s.Controller.StallTime = fitness.Duration(o.StallTime)
+	}
 	s.Controller.Lease = lease.Config{Duration: fitness.Duration(15 * time.Second), Renew: fitness.Duration(time.Second)}
 	s.Host, s.Dir, s.Data = h.Name, h.Dir, h.Path(demo.DataDir)
 

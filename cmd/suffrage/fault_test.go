@@ -158,7 +158,6 @@ func TestSwapFaults(t *testing.T) {
 		}
 		f.wait("the controller carries it out", func() bool {
 			client := f.client()
-			defer client.Close()
 			ops, err := etcd.Operations(t.Context(), client, 1)
 			return err == nil && len(ops) > 0 && ops[0].Outcome == membership.Completed && strings.Contains(said, ops[0].ID)
 		})
@@ -203,24 +202,9 @@ func (f *ownersFleet) notLeading(voters []string) string {
 	return voters[slices.IndexFunc(voters, func(v string) bool { return v != leader })]
 }
 
-// client is etcd's, as a program on h1 has it.
-func (f *ownersFleet) client() *clientv3.Client {
-	f.t.Helper()
-	s := DefaultSettings()
-	if err := config.Load(filepath.Join(f.dir, "h1", "suffrage.yaml"), &s); err != nil {
-		f.t.Fatal(err)
-	}
-	client, err := s.Etcd.Client()
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	return client
-}
-
 // operation is the open one, as it is written down.
 func (f *ownersFleet) operation() membership.Operation {
 	client := f.client()
-	defer client.Close()
 	open, _, err := etcd.OpenOperation(f.t.Context(), client)
 	if err != nil || open == nil {
 		f.t.Fatalf("no operation is open: %v", err)
@@ -237,7 +221,6 @@ func (f *ownersFleet) swapped(out, in string, when func(membership.Operation) bo
 		f.t.Fatalf("exit %d, %s", code, said)
 	}
 	client := f.client()
-	defer client.Close()
 	ctx, stop := context.WithCancel(f.t.Context())
 	watched := make(chan bool, 1)
 	if when == nil {
@@ -326,7 +309,6 @@ func (f *ownersFleet) interrupted(out, in string) (said string, code int) {
 		ended := make(chan error, 1)
 		go func() { ended <- cmd.Wait() }()
 		client := f.client()
-		defer client.Close()
 		begun := false
 		for !begun {
 			select {

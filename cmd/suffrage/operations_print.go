@@ -19,9 +19,11 @@ func (r OperationRecord) outcome() string {
 	return "under way"
 }
 
-// change is "h3 → h4", "+h4" or "-h3".
+// change is "h3 → h4", "+h4", "-h3" or "-h3 (dead)".
 func (r OperationRecord) change() string {
 	switch {
+	case r.Dead:
+		return "-" + r.Out + " (dead)"
 	case r.Out == "":
 		return "+" + r.In
 	case r.In == "":

@@ -69,6 +69,9 @@ func stopOperation(c *cobra.Command, args []string) error {
 		return printJSON(c.OutOrStdout(), stop)
 	}
 	fmt.Fprintf(c.OutOrStdout(), "operation %s ends where it is, said by %s\n", open.ID, s.By)
+	if q, err := etcd.LoadRequest(ctx, f.client); err == nil && q != nil && q.Target != 0 {
+		fmt.Fprintf(c.OutOrStdout(), "the next one begins after the cooldown, since there is a request: %s; %s\n", q, lifts(*q))
+	}
 	if policy.Mode != nil && policy.Mode.Value != etcd.Active {
 		fmt.Fprintln(c.OutOrStdout(), "the mode is "+policy.Mode.Value+": nothing is written until suffrage mode active")
 	}

@@ -43,7 +43,14 @@ func showPlan(w io.Writer, d membership.Decision, now time.Time) {
 	for _, s := range d.Plan.Steps {
 		fmt.Fprintf(w, "%2d  %s\n", s.Number, s.Text)
 	}
-	fmt.Fprintln(w, "\ncandidates, best first:")
+	switch {
+	case len(d.Plan.Ranked) == 0:
+		return
+	case d.Plan.In == "":
+		fmt.Fprintln(w, "\nvoters that may go, the first to go first:")
+	default:
+		fmt.Fprintln(w, "\ncandidates, best first:")
+	}
 	for _, r := range d.Plan.Ranked {
 		fmt.Fprintln(w, wrap(r, "  "))
 	}

@@ -56,10 +56,10 @@ type ControllerSettings struct {
 	// must outlast two worst elections of etcd, or each of them unseats the
 	// controller too.
 	SessionTTL fitness.Duration `yaml:"session_ttl"`
-	// Target is the number of voters: odd, 3 to 9.
+	// Target is the number of voters, until the owner says otherwise: odd, 3 to 9.
 	Target int `yaml:"target"`
 	// Maximum is the highest number of members at any time: above target, since
-	// a swap passes through target+1.
+	// a swap passes through target+1. 6 leaves room for five voters.
 	Maximum int `yaml:"maximum"`
 	// StallTime is how long a learner may make no progress (K3s: 5 minutes). The
 	// cooldown after any membership change is this plus one window.
@@ -90,7 +90,7 @@ func DefaultSettings() Settings {
 			HostTimeout: fitness.Duration(2 * time.Second),
 			SessionTTL:  fitness.Duration(etcd.DefaultTTL),
 			Target:      3,
-			Maximum:     5,
+			Maximum:     6,
 			StallTime:   fitness.Duration(5 * time.Minute),
 			Soak:        fitness.Duration(30 * time.Second),
 			Lease:       lease.DefaultConfig(),

@@ -28,9 +28,11 @@ type Status struct {
 	Tolerance int          `json:"tolerance"`
 	Hosts     []HostStatus `json:"hosts"`
 	// Controller is the one that leads, null when none does.
-	Controller     *etcd.Leadership    `json:"controller"`
-	ControllerNote string              `json:"controller_note,omitempty"`
-	Decision       membership.Decision `json:"decision"`
+	Controller     *etcd.Leadership `json:"controller"`
+	ControllerNote string           `json:"controller_note,omitempty"`
+	// Request is what the owner asks for and is not done yet.
+	Request  *membership.Request `json:"request,omitempty"`
+	Decision membership.Decision `json:"decision"`
 }
 
 // HostStatus is one host of Status.
@@ -69,7 +71,7 @@ host with a client certificate while the controller is down. It changes nothing.
 func (f *fleet) status(l look) Status {
 	v := l.in.View
 	s := Status{At: l.in.Now, Host: f.Host, ClusterID: v.ClusterID, Mode: l.d.Mode, Voters: l.d.Voters, Target: l.in.Policy.Target,
-		FitVoters: l.d.FitVoters, Tolerance: l.d.Tolerance, Controller: l.leader, ControllerNote: l.leaderNote, Decision: l.d}
+		FitVoters: l.d.FitVoters, Tolerance: l.d.Tolerance, Controller: l.leader, ControllerNote: l.leaderNote, Request: l.in.Request, Decision: l.d}
 	verdicts := map[string]fitness.Verdict{}
 	for _, d := range l.d.Verdicts {
 		verdicts[d.Host] = d
@@ -114,6 +116,9 @@ func (s Status) print(w io.Writer) {
 		fmt.Fprintf(w, "controller: %s leads since %s; mode %s\n", s.Controller.Host, ago(s.Controller.Since, now), s.Mode)
 	default:
 		fmt.Fprintf(w, "controller: %s; this is what it would say\n", s.ControllerNote)
+	}
+	if s.Request != nil {
+		fmt.Fprintf(w, "request: %s, %s\n", s.Request, ago(s.Request.At, now))
 	}
 	fmt.Fprintln(w)
 	// Marks are in etcd: without it, "unmanaged" would be a guess.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -67,61 +68,98 @@ func askSwap(c *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := swapDecided(c, l.in, q); err != nil {
+	if err := requestDecided(c, l.in, q); err != nil {
 		return err
 	}
 	if err := confirm(c, fmt.Sprintf("%s will lose its vote and %s will get it.", q.Out, q.In)); err != nil {
 		return err
 	}
+	op, err := f.ask(c, q, l.in.Operations)
+	if err != nil {
+		return err
+	}
+	return printAsked(c, op)
+}
+
+// ask puts a request that is taken up at once or not at all, and follows it to
+// its end. ended are the operations from before it.
+func (f *fleet) ask(c *cobra.Command, q membership.Request, ended []membership.Operation) (membership.Operation, error) {
 	q.At = time.Now().UTC() // whoever read the question may have taken long
 	ctx, cancel := context.WithTimeout(c.Context(), f.callTimeout())
 	defer cancel()
 	if err := etcd.PutRequest(ctx, f.client, q); err != nil {
-		if there := (*etcd.RequestedError)(nil); errors.As(err, &there) {
-			return fmt.Errorf("nothing was asked for: %w; the controller takes it up first", err)
-		}
-		return f.unreachable(err)
+		return membership.Operation{}, f.notAsked(err)
 	}
-	op, err := f.follow(c, q, l.in.Operations)
-	if err != nil {
-		return err
-	}
-	return printSwapped(c, op)
+	return f.follow(c, q, ended)
 }
 
-// swapDecided shows what would be done for a request, or ends with why nothing is.
-func swapDecided(c *cobra.Command, in membership.Inputs, q membership.Request) error {
+// notAsked says why a request was not put.
+func (f *fleet) notAsked(err error) error {
+	there := (*etcd.RequestedError)(nil)
+	if !errors.As(err, &there) {
+		return f.unreachable(err)
+	}
+	return fmt.Errorf("nothing was asked for: %w; %s", err, lifts(there.There))
+}
+
+// lifts says how a request that is there goes.
+func lifts(q membership.Request) string {
+	if q.Target != 0 {
+		return "suffrage target shows how far it is, and what takes it back"
+	}
+	return "the controller takes it up first"
+}
+
+// requestDecided shows what would be done for a request, or ends with why nothing is.
+func requestDecided(c *cobra.Command, in membership.Inputs, q membership.Request) error {
 	switch {
 	case in.Open != nil:
-		return fmt.Errorf("nothing was asked for: one operation at a time, and %s (%s → %s), asked by %s, has been open since %s: suffrage operations show %[1]s",
-			in.Open.ID, in.Open.Out, in.Open.In, in.Open.By, stampOf(in.Open.Begun))
+		return fmt.Errorf("nothing was asked for: one operation at a time, and %s (%s), asked by %s, has been open since %s: suffrage operations show %[1]s",
+			in.Open.ID, in.Open.Title(), in.Open.By, stampOf(in.Open.Begun))
 	case in.Request != nil:
-		return fmt.Errorf("nothing was asked for: one request at a time, and there is one since %s: %s", stampOf(in.Request.At), in.Request)
+		return fmt.Errorf("nothing was asked for: one request at a time, and there is one since %s: %s; %s", stampOf(in.Request.At), in.Request, lifts(*in.Request))
 	}
 	in.Request = &q
 	d := membership.Decide(in)
 	if d.Kind == membership.Planned && d.Mode == membership.Active {
-		showSwap(c.ErrOrStderr(), d.Plan)
+		showSteps(c.ErrOrStderr(), d.Plan)
 		return nil
 	}
+	if err := printRefused(c, d); err != nil {
+		return err
+	}
+	if d.Kind == membership.Planned {
+		return dryRun(d)
+	}
+	return fmt.Errorf("nothing was asked for: %s would be refused", asked(q))
+}
+
+// printRefused is the answer where nothing is asked for: the plan where there is
+// one, else why there is none.
+func printRefused(c *cobra.Command, d membership.Decision) error {
 	if wantsJSON(c) {
-		if err := printJSON(c.OutOrStdout(), d); err != nil {
-			return err
-		}
-	} else if d.Plan != nil {
-		showSwap(c.OutOrStdout(), d.Plan)
+		return printJSON(c.OutOrStdout(), d)
+	}
+	if d.Plan != nil {
+		showSteps(c.OutOrStdout(), d.Plan)
 	} else {
 		printHolds(c.OutOrStdout(), d, d.At)
 	}
-	if d.Kind == membership.Planned {
-		return fmt.Errorf("nothing was asked for: the mode is %s, and nothing is done until: suffrage mode %s", d.Mode, membership.Active)
-	}
-	return fmt.Errorf("nothing was asked for: swap %s → %s would be refused", q.Out, q.In)
+	return nil
+}
+
+func dryRun(d membership.Decision) error {
+	return fmt.Errorf("nothing was asked for: the mode is %s, and nothing is done until: suffrage mode %s", d.Mode, membership.Active)
+}
+
+// asked is what a request asks for, without who does.
+func asked(q membership.Request) string {
+	return strings.TrimSuffix(q.String(), ", asked for by "+q.By)
 }
 
 func stampOf(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05") }
 
-func showSwap(w io.Writer, p *membership.Plan) {
+func showSteps(w io.Writer, p *membership.Plan) {
 	fmt.Fprintf(w, "%s, because\n%s\n\nsteps:\n", p, wrap(p.Why, "  "))
 	for _, s := range p.Steps {
 		fmt.Fprintf(w, "%2d  %s\n", s.Number, s.Text)
@@ -129,7 +167,7 @@ func showSwap(w io.Writer, p *membership.Plan) {
 	fmt.Fprintln(w)
 }
 
-func printSwapped(c *cobra.Command, op membership.Operation) error {
+func printAsked(c *cobra.Command, op membership.Operation) error {
 	r := recordOf(op, time.Now())
 	if wantsJSON(c) {
 		if err := printJSON(c.OutOrStdout(), r); err != nil {

@@ -41,7 +41,7 @@ func TestSwapDecided(t *testing.T) {
 		{"an operation is open", func(in *membership.Inputs) {
 			armed(in)
 			in.Open = &membership.Operation{ID: "op-1", Out: "h3", In: "h4", By: "ben", Begun: in.Now}
-		}, "text", "", "op-1 (h3 → h4), asked by ben, has been open since"},
+		}, "text", "", "op-1 (swap h3 → h4), asked by ben, has been open since"},
 		{"another one asked", func(in *membership.Inputs) {
 			armed(in)
 			in.Request = &membership.Request{Out: "h3", In: "h4", By: "ben", At: in.Now}
@@ -59,7 +59,7 @@ func TestSwapDecided(t *testing.T) {
 		var out, said bytes.Buffer
 		c.SetOut(&out)
 		c.SetErr(&said)
-		err = swapDecided(c, in, q)
+		err = requestDecided(c, in, q)
 		if test.refused == "" {
 			if err != nil || out.Len() > 0 || !strings.Contains(said.String(), "swap h2 → h5, because") {
 				t.Errorf("%s: %v, answered %q, said %q", test.name, err, &out, &said)

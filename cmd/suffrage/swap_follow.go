@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -120,7 +121,7 @@ func (w *followed) find(ctx context.Context) (gone bool, err error) {
 // ours: clocks of two hosts are not compared, so it is the one that was not
 // there before.
 func (w *followed) ours(op membership.Operation) bool {
-	return op.Out == w.asked.Out && op.In == w.asked.In && op.By == w.asked.By &&
+	return op.Out == cmp.Or(w.asked.Out, w.asked.Dead) && op.In == w.asked.In && op.Dead == (w.asked.Dead != "") && op.By == w.asked.By &&
 		!slices.ContainsFunc(w.ended, func(o membership.Operation) bool { return o.ID == op.ID })
 }
 
@@ -137,7 +138,7 @@ func (w *followed) refused() error {
 	} else {
 		w.tell("operation " + l.in.Open.ID + " is open, and there is one at a time")
 	}
-	return fmt.Errorf("swap %s → %s was refused, and nothing was changed; what was in its way then is in the log of the controller that leads", w.asked.Out, w.asked.In)
+	return fmt.Errorf("%s was refused, and nothing was changed; what was in its way then is in the log of the controller that leads", asked(w.asked))
 }
 
 // left is what there is to say when nobody follows it any more.

@@ -30,6 +30,12 @@ func TestWrongWordsEndWithTwo(t *testing.T) {
 		{"swap h2 h2", "cannot take its own place"},
 		{"swap h2 h5 --by controller", "no person"},
 		{"swap h2 h5 --reason a\x1b[31m", "printable"},
+		{"target many", "want a number of voters"},
+		{"target 0", "want a number of voters"},
+		{"target 3 5", "takes one number"},
+		{"target 5 --by controller", "no person"},
+		{"remove-dead", "takes 1 argument"},
+		{"remove-dead h3 --yes", "unknown flag"}, // only the exact text will do
 	} {
 		var out, errs bytes.Buffer
 		code := run(t.Context(), strings.Fields(test.args), &out, &errs)

@@ -25,11 +25,15 @@ type armed struct {
 	order   []Order
 	request *membership.Request
 	obeys   bool // orders are answered, and show no effect
+	target  int  // what the owner said, 0 for nothing
 }
 
 func (f *armed) Read(ctx context.Context) (Entries, error) {
 	e, err := f.testFleet.Read(ctx)
 	f.do(func() { e.Request = f.request })
+	if f.target != 0 {
+		e.Say = func(p *membership.Policy) { p.Target, p.Maximum = f.target, 6 }
+	}
 	return e, err
 }
 
@@ -63,6 +67,12 @@ func (f *armed) Pull(ctx context.Context, host string, after uint64) (fitness.Re
 // for a whole window, and gives what it ended with.
 func (f *armed) run(t *testing.T, mode, on string) error {
 	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*window+whole+20*period)
+	defer cancel()
+	return f.runFor(ctx, mode, on)
+}
+
+func (f *armed) runFor(ctx context.Context, mode, on string) error {
 	g := f.gatherer()
 	g.Agents, g.Book, g.Policy.Mode = f, f, mode
 	l := &Loop{Gatherer: g, Round: period, Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Acting: &Acting{
@@ -75,8 +85,6 @@ func (f *armed) run(t *testing.T, mode, on string) error {
 		},
 	}}
 	NewMetrics(prometheus.NewRegistry(), l)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*window+whole+20*period)
-	defer cancel()
 	return l.Run(ctx)
 }
 
@@ -149,6 +157,41 @@ func TestLoopTakesUpRequests(t *testing.T) {
 				}
 				if tc.mode == membership.DryRun && f.taken.Load() > 0 {
 					t.Errorf("took the Lease %d times", f.taken.Load())
+				}
+			})
+		})
+	}
+}
+
+// A request for a number of voters stays, and holds no Lease, while it waits; it
+// goes when the voters are as many, or when they cannot be.
+func TestLoopKeepsATarget(t *testing.T) {
+	for _, tc := range []struct {
+		name        string
+		target      int
+		after       time.Duration // from the start
+		left, begun bool
+		taken       bool
+	}{
+		{"while windows fill it waits without a Lease", 5, window + whole - 10*period, true, false, false},
+		{"it begins an operation and stays", 5, 2*window + whole + 20*period, true, true, true},
+		{"as many as there are", 3, 2*window + whole + 20*period, false, false, true},
+		{"four cannot be", 4, 2*window + whole + 20*period, false, false, true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := &armed{testFleet: newTestFleet(period, 3, 2), target: tc.target}
+				f.request = &membership.Request{Target: f.target, By: "anna", At: time.Now()}
+				ctx, cancel := context.WithTimeout(t.Context(), tc.after)
+				defer cancel()
+				if err := f.runFor(ctx, membership.Active, "h1"); !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("ended with %v", err)
+				}
+				if (f.request != nil) != tc.left || (f.open != nil) != tc.begun || (f.taken.Load() > 0) != tc.taken {
+					t.Fatalf("request %+v, operation %+v, %d Leases", f.request, f.open, f.taken.Load())
+				}
+				if tc.begun && (f.open.Out != "" || f.open.In == "" || f.open.By != "anna" || f.open.InPeer != "https://"+f.open.In) {
+					t.Errorf("%+v", f.open)
 				}
 			})
 		})

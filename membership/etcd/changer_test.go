@@ -374,11 +374,55 @@ func testDead(t *testing.T, r *rig) {
 		}
 	}
 	r.rejected("two are not a majority that may lose one", r.Remove(r.ctx, f.ID), ErrTooFew, false)
+
+	// By the owner's word it may go, when all that stay answer.
+	bury := func(id string) error { return r.Changer.remove(r.ctx, id, scene.dead, nil) }
+	r.rejected("one that answers is not dead", bury(leader.ID), ErrAlive, false)
+	var other membership.Member
+	for _, m := range r.now().Members {
+		if m.ID != leader.ID && m.ID != f.ID {
+			other = m
+		}
+	}
+	r.member(other.Name).Signal(syscall.SIGSTOP)
+	if err := bury(f.ID); !errors.Is(err, ErrRejected) {
+		t.Errorf("no quorum would stand behind it: %v", err)
+	}
+	r.member(other.Name).Signal(syscall.SIGCONT)
+	r.until("the other is back", func(ob Observation) bool { m, _ := find(ob.Members, other.ID); return m.Responding })
+	r.calm("the dead one", func() error { return bury(f.ID) })
+	if _, listed := find(r.now().Members, f.ID); listed {
+		t.Error("it is listed")
+	}
+}
+
+// A newcomer that grows a fleet of one is taken back by its operation, and by
+// nobody else.
+func TestChangerTurnsBack(t *testing.T) {
+	r := newRig(t, 1)
+	first, h2 := r.leader(), r.Another()
+	r.calm("add", func() error { return r.AddLearner(r.ctx, h2.Config.AdvertisePeer) })
+	id := r.id(h2.Config.AdvertisePeer)
+	h2.Start(false, true)
+	r.calm("promote", func() error { return r.Promote(r.ctx, id) })
+	r.until("both answer", func(ob Observation) bool { m, _ := find(ob.Members, id); return m.Responding && !m.Learner })
+	r.rejected("without an operation", r.Remove(r.ctx, id), ErrTooFew, false)
+	open := membership.Operation{ID: "op", In: "h2", InMember: "beef", MembersBefore: []string{first.ID}}
+	r.Open = func() (*membership.Operation, error) { return &open, nil }
+	r.rejected("it is not the newcomer", r.Remove(r.ctx, id), ErrTooFew, false)
+	open.InMember = id
+	r.calm("move leader", func() error { return r.MoveLeader(r.ctx, first.ID) })
+	r.calm("turn back", func() error { return r.Remove(r.ctx, id) })
+	if n := len(r.now().Members); n != 1 {
+		t.Errorf("%d members", n)
+	}
 }
 
 func TestChangerAlone(t *testing.T) {
 	r := newRig(t, 1)
-	r.rejected("the last voter stays", r.Remove(r.ctx, r.Changer.observe(r.ctx).Members[0].ID), ErrLastVoter, false)
+	only := r.Changer.observe(r.ctx).Members[0].ID
+	r.rejected("the last voter stays", r.Remove(r.ctx, only), ErrLastVoter, false)
+	r.rejected("even dead", r.Changer.remove(r.ctx, only, scene.dead, nil), ErrLastVoter, false)
 	r.Members[0].Signal(syscall.SIGKILL)
 	_, _ = r.Members[0].Wait()
 	r.rejected("nobody there", r.AddLearner(r.ctx, "http://127.0.0.1:1"), ErrNotSent, true)

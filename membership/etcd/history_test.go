@@ -22,6 +22,7 @@ func TestKept(t *testing.T) {
 	t.Run("journal and history", func(t *testing.T) { testHistory(t, r.ctx, kv) })
 	t.Run("policy", func(t *testing.T) { testPolicy(t, r.ctx, kv) })
 	t.Run("request", func(t *testing.T) { testRequest(t, r.ctx, kv) })
+	t.Run("target", func(t *testing.T) { testTarget(t, r.ctx, kv) })
 }
 
 func testHistory(t *testing.T, ctx context.Context, kv *clientv3.Client) {
@@ -217,6 +218,78 @@ func testRequest(t *testing.T, ctx context.Context, kv *clientv3.Client) {
 	}
 }
 
+func testTarget(t *testing.T, ctx context.Context, kv *clientv3.Client) {
+	if _, err := UpdatePolicy(ctx, kv, func(Policy) (Policy, error) {
+		return Policy{Paused: &membership.Say{Value: true, By: "ben", At: time.Unix(90, 0).UTC()}}, nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	is := func(target int, asked *membership.Request) {
+		t.Helper()
+		p, err := LoadPolicy(ctx, kv)
+		if err != nil || p.Target == nil || p.Target.Value != target || p.Paused == nil {
+			t.Errorf("%+v, %v; want target %d beside what was said before", p, err, target)
+		}
+		to := membership.Policy{Target: 3}
+		if p.Fill(&to); to.Target != target {
+			t.Errorf("filled in: %d", to.Target)
+		}
+		switch q, err := LoadRequest(ctx, kv); {
+		case err != nil || (q == nil) != (asked == nil):
+			t.Errorf("%+v, %v; want %+v", q, err, asked)
+		case q != nil && !q.Same(*asked):
+			t.Errorf("%+v; want %+v", q, asked)
+		}
+	}
+	n := Number{Value: 5, By: "anna", At: time.Unix(100, 7).UTC(), Reason: "two racks"}
+	if err := SetTarget(ctx, kv, n, true); err != nil {
+		t.Fatal(err)
+	}
+	is(5, &membership.Request{Target: 5, By: "anna", At: n.At, Reason: "two racks"})
+	swap := membership.Request{Out: "h3", In: "h4", By: "anna", At: n.At}
+	var requested *RequestedError
+	if err := PutRequest(ctx, kv, swap); !errors.As(err, &requested) || requested.There.Target != 5 {
+		t.Errorf("a swap beside it: %v", err)
+	}
+	n.Value, n.By = 7, "ben"
+	if err := SetTarget(ctx, kv, n, true); err != nil {
+		t.Errorf("another number replaces it: %v", err)
+	}
+	is(7, &membership.Request{Target: 7, By: "ben", At: n.At, Reason: "two racks"})
+	n.Value = 3
+	if err := SetTarget(ctx, kv, n, false); err != nil {
+		t.Errorf("taken back: %v", err)
+	}
+	is(3, nil)
+	for _, bad := range []int{0, 2, 4, 11} {
+		if err := SetTarget(ctx, kv, Number{Value: bad, By: "x", At: n.At}, true); err == nil {
+			t.Errorf("%d was taken", bad)
+		}
+	}
+	if err := PutRequest(ctx, kv, swap); err != nil {
+		t.Fatal(err)
+	}
+	n.Value = 5
+	for _, ask := range []bool{true, false} {
+		if err := SetTarget(ctx, kv, n, ask); !errors.As(err, &requested) || !requested.There.Same(swap) {
+			t.Errorf("it took the place of a swap: %v", err)
+		}
+	}
+	is(3, &swap)
+	if err := ClearRequest(ctx, kv, nil, swap); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := kv.Put(ctx, policyKey, `{"MODE":null}`); err != nil {
+		t.Fatal(err)
+	}
+	if err := SetTarget(ctx, kv, n, true); err == nil || !strings.Contains(err.Error(), "suffrage mode dry-run") {
+		t.Errorf("over what nobody can read: %v", err)
+	}
+	if _, err := kv.Delete(ctx, policyKey); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // Whatever stands in etcd: it is read as it is written, or not at all.
 func fuzzReader[T any](f *testing.F, read func([]byte) (T, error), most int, seeds ...string) {
 	for _, s := range append(seeds, `{}`, `null`, `[`, `{} {}`, `{"a":1,"a":2}`, ``) {
@@ -253,11 +326,13 @@ func FuzzAnnotation(f *testing.F) {
 }
 
 func FuzzPolicy(f *testing.F) {
-	fuzzReader(f, readPolicy, maxMark, `{"mode":{"value":"active","by":"anna","at":"2026-03-01T00:00:00Z"},"paused":{"value":true,"by":"b","at":"2026-03-01T00:00:00Z"}}`)
+	fuzzReader(f, readPolicy, maxMark, `{"mode":{"value":"active","by":"anna","at":"2026-03-01T00:00:00Z"},"paused":{"value":true,"by":"b","at":"2026-03-01T00:00:00Z"}}`,
+		`{"target":{"value":5,"by":"anna","at":"2026-03-01T00:00:00Z","reason":"two racks"}}`, `{"target":{"value":4}}`)
 }
 
 func FuzzRequest(f *testing.F) {
-	fuzzReader(f, readRequest, maxMark, `{"out":"h3","in":"h4","by":"anna","at":"2026-03-01T00:00:00+02:00","reason":"new rack"}`, `{"out":"h3","in":"h3","by":"anna","at":"2026-03-01T00:00:00Z"}`)
+	fuzzReader(f, readRequest, maxMark, `{"out":"h3","in":"h4","by":"anna","at":"2026-03-01T00:00:00+02:00","reason":"new rack"}`, `{"out":"h3","in":"h3","by":"anna","at":"2026-03-01T00:00:00Z"}`,
+		`{"target":5,"by":"anna","at":"2026-03-01T00:00:00Z"}`, `{"dead":"h3","member":"beef","by":"anna","at":"2026-03-01T00:00:00Z"}`)
 }
 
 func FuzzOperation(f *testing.F) {

@@ -1,0 +1,202 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"suffrage/membership"
+)
+
+// TestFleetGrowsAndShrinks goes from three voters to five and back, as one
+// command each, with a client that writes all the time.
+func TestFleetGrowsAndShrinks(t *testing.T) {
+	inFull(t)
+	f := newOwnersFleet(t)
+	f.start("--until", "stopped", "--slow", "h3=0s", "--stall-time", "15s")
+	wrote := f.write()
+	if said, code := f.run("h1", "target", "4", "--yes"); code != exitFailed || !strings.Contains(said, "nothing was asked for") {
+		t.Errorf("four voters: exit %d, %s", code, said)
+	}
+	if s := run1[TargetShown](f, "h2", "target"); s.Target != 3 || s.From != "settings" || s.Request != nil {
+		t.Errorf("nobody said anything: %+v", s)
+	}
+	grown := f.target("5", "--by", "anna", "--reason", "two racks")
+	if voters := f.voters(); len(voters) != 5 {
+		t.Errorf("%v vote", voters)
+	}
+	for _, op := range grown.Operations {
+		if op.Outcome == membership.Completed && (op.Out != "" || op.In == "" || op.By != "anna" || !strings.Contains(op.Why, "two racks")) {
+			t.Errorf("operation %s: %s by %s: %s", op.ID, op.Title(), op.By, op.Why)
+		}
+	}
+	// A voter that lost its vote ends, is fenced and keeps its datastore aside.
+	shrunk := f.target("3")
+	voters := f.voters()
+	if len(voters) != 3 {
+		t.Errorf("%v vote", voters)
+	}
+	for _, op := range shrunk.Operations {
+		if op.Outcome == membership.Completed && (op.In != "" || slices.Contains(voters, op.Out)) {
+			t.Errorf("operation %s: %s, and %v vote", op.ID, op.Title(), voters)
+		}
+	}
+	if s := run1[TargetShown](f, "h1", "target"); s.Target != 3 || s.From != "owner" || s.Request != nil || s.Open != "" {
+		t.Errorf("reached: %+v", s)
+	}
+	wrote()
+}
+
+// TestFleetLosesAHost grows from one voter to three, loses a voter's host for
+// good, has it removed, gives another host the vote, and sees the dead one come
+// back.
+func TestFleetLosesAHost(t *testing.T) {
+	inFull(t)
+	f := newOwnersFleet(t)
+	f.start("--until", "stopped", "--slow", "h3=0s", "--stall-time", "15s", "--voters", "1")
+	wrote := f.write()
+	f.target("3")
+	voters := f.voters()
+	if len(voters) != 3 {
+		t.Fatalf("%v vote", voters)
+	}
+	if said, code := f.run("h1", "remove-dead", voters[2], "--confirm", "yes"); code != exitFailed || !strings.Contains(said, "not-dead") && !strings.Contains(said, "would be refused") {
+		t.Errorf("it is alive: exit %d, %s", code, said)
+	}
+	// Not the first, where this owner sits; a controller's host is as good.
+	dead := voters[2]
+	// Its unit would start it again within a second; without its settings it cannot.
+	settings := filepath.Join(f.dir, dead, "suffrage.yaml")
+	if err := os.Rename(settings, settings+".gone"); err != nil {
+		t.Fatal(err)
+	}
+	for _, role := range []string{"agent", "member"} {
+		f.kill(role, dead, syscall.SIGKILL)
+	}
+	f.until("the dead voter does not answer", "h1", func(s Status) bool {
+		return refuses(membership.VoterNotResponding, dead)(s) || refuses(membership.VoterDown, dead)(s)
+	})
+	said, code := f.run("h1", "remove-dead", dead)
+	if code != exitUsage || !strings.Contains(said, "stay, and all of them answer: 2 voters") {
+		t.Fatalf("nobody confirmed it: exit %d, %s", code, said)
+	}
+	text := said[strings.Index(said, `--confirm "`)+len(`--confirm "`):]
+	text = text[:strings.Index(text, `"`)]
+	if said, code := f.run("h1", "remove-dead", dead, "--confirm", text+"0"); code != exitFailed || !strings.Contains(said, "exactly") {
+		t.Errorf("another text: exit %d, %s", code, said)
+	}
+	said, code = f.run("h1", "remove-dead", dead, "--confirm", text, "-o", "json")
+	if code != exitOK {
+		t.Fatalf("exit %d, %s", code, said)
+	}
+	var r OperationRecord
+	if err := json.Unmarshal([]byte(said), &r); err != nil {
+		t.Fatal(err)
+	}
+	if !r.Dead || r.Out != dead || r.Outcome != membership.Completed || len(r.MembersAfter) != 2 || !strings.HasSuffix(text, " "+r.OutMember) {
+		t.Errorf("%s %s, members %v", r.Title(), r.Outcome, r.MembersAfter)
+	}
+
+	f.target("3")
+	if voters := f.voters(); len(voters) != 3 || slices.Contains(voters, dead) {
+		t.Errorf("%v vote", voters)
+	}
+	f.comesBack(dead)
+	wrote()
+}
+
+// comesBack boots a dead host again, as systemd would: its agent, and its member
+// on the data that it had. It must not vote, nor be a candidate until its
+// datastore is moved aside.
+func (f *ownersFleet) comesBack(host string) {
+	f.t.Helper()
+	config := filepath.Join(f.dir, host, "suffrage.yaml.gone")
+	ctx, cancel := context.WithTimeout(f.t.Context(), 2*time.Minute)
+	defer cancel()
+	said, err := exec.CommandContext(ctx, f.program, "member", "--config", config).CombinedOutput()
+	if ctx.Err() != nil {
+		f.t.Errorf("the member that came back did not end")
+	}
+	f.t.Logf("the member that came back: %v, the end of %d bytes: %s", err, len(said), said[max(0, len(said)-300):])
+	agent := exec.Command(f.program, "agent", "--config", config)
+	if err := agent.Start(); err != nil {
+		f.t.Fatal(err)
+	}
+	f.t.Cleanup(func() {
+		_ = agent.Process.Kill()
+		_ = agent.Wait()
+	})
+	back := f.until("its agent answers, and tells of the datastore", "h1", func(s Status) bool {
+		return slices.ContainsFunc(s.Hosts, func(h HostStatus) bool { return h.Host == host && h.Agent })
+	})
+	for _, h := range back.Hosts {
+		if h.Host == host && h.Role != "standby" {
+			f.t.Errorf("%s is a %s", host, h.Role)
+		}
+	}
+	refused := func() bool {
+		out, code := f.run("h1", "swap", "h1", host, "-o", "json", "--yes")
+		if code == exitOK {
+			f.t.Fatalf("it was given a vote: %s", out)
+		}
+		shown := f.shown("h1", "swap", "h1", host, "-o", "json", "--yes")
+		return strings.Contains(shown, `"datastore-present"`)
+	}
+	f.wait("with its datastore it is no candidate", refused)
+	if err := os.Rename(filepath.Join(f.dir, host, "data", "etcd"), filepath.Join(f.dir, host, "data", "etcd.aside")); err != nil {
+		f.t.Fatal(err)
+	}
+	f.wait("without it that is no reason any more", func() bool { return !refused() })
+}
+
+// shown is what a command prints on stdout, whatever its exit code.
+func (f *ownersFleet) shown(host string, args ...string) string {
+	cmd := exec.CommandContext(f.t.Context(), f.program, append(args, "--config", filepath.Join(f.dir, host, "suffrage.yaml"))...)
+	out, _ := cmd.Output()
+	return string(out)
+}
+
+func newOwnersFleet(t *testing.T) *ownersFleet {
+	t.Helper()
+	return &ownersFleet{t: t, program: plainBinary(t), dir: filepath.Join(t.TempDir(), "fleet")}
+}
+
+// target runs one `suffrage target N` to its end.
+func (f *ownersFleet) target(n string, more ...string) (s TargetShown) {
+	f.t.Helper()
+	cmd := exec.CommandContext(f.t.Context(), f.program, append([]string{"target", n, "--yes", "-o", "json", "--config", filepath.Join(f.dir, "h1", "suffrage.yaml")}, more...)...)
+	var told strings.Builder
+	cmd.Stderr = &told
+	out, err := cmd.Output()
+	f.t.Logf("target %s:\n%s", n, &told)
+	if err == nil {
+		err = json.Unmarshal(out, &s)
+	}
+	if err != nil {
+		f.t.Fatalf("target %s: %v: %s", n, err, out)
+	}
+	if fmt.Sprint(s.Voters) != n || len(s.Operations) == 0 {
+		f.t.Errorf("target %s: %d voters after %d operations", n, s.Voters, len(s.Operations))
+	}
+	return s
+}
+
+// voters are the hosts that vote.
+func (f *ownersFleet) voters() (voters []string) {
+	f.t.Helper()
+	for _, h := range run1[Status](f, "h1", "status").Hosts {
+		if h.Role == "voter" || h.Role == "leader" {
+			voters = append(voters, h.Host)
+		}
+	}
+	slices.Sort(voters)
+	return voters
+}
