@@ -31,6 +31,8 @@ const (
 	// again is how long after its end a member is started again, as its unit on a
 	// real host would.
 	again = time.Second
+	// tries is how often it may end before a run that waits for a decision ends too.
+	tries = 3
 )
 
 // story is one run: the fleet and what has been told of it so far.
@@ -357,8 +359,10 @@ func (s *story) lost(ctx context.Context, c *Child) error {
 		case host.Fenced(s.fleet.dataOf(name)) != nil:
 			// It lost its vote, and etcd ends by itself then.
 			s.tell.say("the member on %s ended; it is fenced, and nothing starts it again", name)
-		case s.memberEnds[name] <= 3:
+		case s.memberEnds[name] <= tries:
 			s.tell.say("the member on %s ended and is started again (its log: %s)", name, c.Log)
+		case s.o.Until != UntilStopped:
+			return c.Exit()
 		}
 		return nil
 	}

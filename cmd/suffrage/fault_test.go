@@ -30,7 +30,7 @@ import (
 func TestSwapFaults(t *testing.T) {
 	inFull(t)
 	f := &ownersFleet{t: t, program: plainBinary(t), dir: filepath.Join(t.TempDir(), "fleet")}
-	f.start("--slow", "h3=0s", "--mode", "active", "--until", "decision", "--for", "25m")
+	f.start("--slow", "h3=0s", "--mode", "active", "--until", "stopped")
 	judge := f.watchWrites()
 	defer func() { judge() }()
 	cluster := run1[Status](f, "h1", "status").ClusterID
