@@ -116,6 +116,8 @@ func requestDecided(c *cobra.Command, in membership.Inputs, q membership.Request
 	case in.Open != nil:
 		return fmt.Errorf("nothing was asked for: one operation at a time, and %s (%s), asked by %s, has been open since %s: suffrage operations show %[1]s",
 			in.Open.ID, in.Open.Title(), in.Open.By, stampOf(in.Open.Begun))
+	case in.Request != nil && q.Dead != "" && in.Request.Target != 0:
+		fmt.Fprintf(c.ErrOrStderr(), "this takes the place of what is asked for: %s; ask again afterwards\n\n", in.Request)
 	case in.Request != nil:
 		return fmt.Errorf("nothing was asked for: one request at a time, and there is one since %s: %s; %s", stampOf(in.Request.At), in.Request, lifts(*in.Request))
 	}

@@ -118,6 +118,10 @@ func TestRemoveDeadShows(t *testing.T) {
 			t.Errorf("it does not say %q: %s", want, &said)
 		}
 	}
+	in.Request = &membership.Request{Target: 5, By: "ben", At: in.Now}
+	if err := requestDecided(c, in, q); err != nil || !strings.Contains(said.String(), "takes the place of what is asked for: 5 voters") {
+		t.Errorf("a number of voters waits for the dead one: %v, %s", err, &said)
+	}
 	afterwards(&said, membership.Operation{Out: "h3", MembersAfter: []string{"a", "b"}}, 3)
 	if !strings.Contains(said.String(), "suffrage target 3") {
 		t.Errorf("what next? %s", &said)

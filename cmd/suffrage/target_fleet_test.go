@@ -172,7 +172,11 @@ func newOwnersFleet(t *testing.T) *ownersFleet {
 // target runs one `suffrage target N` to its end.
 func (f *ownersFleet) target(n string, more ...string) (s TargetShown) {
 	f.t.Helper()
-	cmd := exec.CommandContext(f.t.Context(), f.program, append([]string{"target", n, "--yes", "-o", "json", "--config", filepath.Join(f.dir, "h1", "suffrage.yaml")}, more...)...)
+	// On a machine that is busy elsewhere nobody is fit, and it waits.
+	ctx, cancel := context.WithTimeout(f.t.Context(), 5*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, f.program, append([]string{"target", n, "--yes", "-o", "json", "--config", filepath.Join(f.dir, "h1", "suffrage.yaml")}, more...)...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	var told strings.Builder
 	cmd.Stderr = &told
 	out, err := cmd.Output()

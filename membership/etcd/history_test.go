@@ -251,6 +251,17 @@ func testTarget(t *testing.T, ctx context.Context, kv *clientv3.Client) {
 	if err := PutRequest(ctx, kv, swap); !errors.As(err, &requested) || requested.There.Target != 5 {
 		t.Errorf("a swap beside it: %v", err)
 	}
+	dead := membership.Request{Dead: "h3", Member: "beef", By: "anna", At: n.At}
+	if err := PutRequest(ctx, kv, dead); err != nil {
+		t.Errorf("the removal of a dead one takes its place: %v", err)
+	}
+	is(5, &dead)
+	if err := PutRequest(ctx, kv, dead); !errors.As(err, &requested) || !requested.There.Same(dead) {
+		t.Errorf("once: %v", err)
+	}
+	if err := ClearRequest(ctx, kv, nil, dead); err != nil {
+		t.Fatal(err)
+	}
 	n.Value, n.By = 7, "ben"
 	if err := SetTarget(ctx, kv, n, true); err != nil {
 		t.Errorf("another number replaces it: %v", err)

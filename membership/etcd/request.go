@@ -45,8 +45,9 @@ func readRequest(data []byte) (r membership.Request, err error) {
 	return r, nil
 }
 
-// PutRequest asks for a swap, unless one is asked for already: then the error
-// is a RequestedError.
+// PutRequest asks for something, unless something is asked for already: then the
+// error is a RequestedError. Only the removal of a dead voter takes the place of
+// a request for a number of voters, which could wait for that voter for ever.
 func PutRequest(ctx context.Context, kv clientv3.KV, r membership.Request) error {
 	if err := r.Validate(); err != nil {
 		return fmt.Errorf("etcd: request: %w", err)
@@ -55,21 +56,30 @@ func PutRequest(ctx context.Context, kv clientv3.KV, r membership.Request) error
 	if err != nil {
 		return fmt.Errorf("etcd: write %s: %w", requestKey, err)
 	}
-	t, err := kv.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(requestKey), "=", 0)).
-		Then(clientv3.OpPut(requestKey, string(value))).Else(clientv3.OpGet(requestKey)).Commit()
-	if err != nil {
-		return fmt.Errorf("etcd: write %s: %w: it may have been written all the same", requestKey, err)
-	}
-	if t.Succeeded {
-		return nil
-	}
-	var there membership.Request
-	if kvs := t.Responses[0].GetResponseRange().Kvs; len(kvs) > 0 {
-		if there, err = readRequest(kvs[0].Value); err != nil {
-			return fmt.Errorf("etcd: there is a request at %s already, and it cannot be read: %w", requestKey, err)
+	var rev int64
+	for range 5 {
+		t, err := kv.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(requestKey), "=", rev)).
+			Then(clientv3.OpPut(requestKey, string(value))).Else(clientv3.OpGet(requestKey)).Commit()
+		if err != nil {
+			return fmt.Errorf("etcd: write %s: %w: it may have been written all the same", requestKey, err)
 		}
+		if t.Succeeded {
+			return nil
+		}
+		kvs := t.Responses[0].GetResponseRange().Kvs
+		if rev = 0; len(kvs) == 0 {
+			continue // it has just gone
+		}
+		there, err := readRequest(kvs[0].Value)
+		switch {
+		case err != nil:
+			return fmt.Errorf("etcd: there is a request at %s already, and it cannot be read: %w", requestKey, err)
+		case r.Dead == "" || there.Target == 0:
+			return &RequestedError{there}
+		}
+		rev = kvs[0].ModRevision
 	}
-	return &RequestedError{there}
+	return ErrConflict
 }
 
 // ClearRequest takes away this very request, once it was taken up or refused;
