@@ -57,7 +57,7 @@ func installing(t *testing.T) []string {
 }
 
 // newFleet boots the hosts, the voters first, and runs the voters as one cluster.
-// settings are further lines of every host's file.
+// settings are further lines of every host's file; they begin in section member.
 func newFleet(t *testing.T, voters, standbys []string, settings string) *fleet {
 	t.Helper()
 	f := &fleet{t: t, voters: voters, names: append(slices.Clone(voters), standbys...), hosts: map[string]*machine{}}
@@ -134,13 +134,13 @@ func (f *fleet) install(settings string) {
 }
 
 func (f *fleet) settings(name string) string {
-	s := "host: " + name + "\nmember:\n  initial_cluster:\n"
-	var endpoints []string
+	var members, endpoints []string
 	for _, v := range f.voters {
-		s += fmt.Sprintf("    %s: https://%s:2380\n", v, f.hosts[v].address)
+		members = append(members, fmt.Sprintf("%s: 'https://%s:2380'", v, f.hosts[v].address))
 		endpoints = append(endpoints, fmt.Sprintf("https://%s:2379", f.hosts[v].address))
 	}
-	return s + "etcd:\n  endpoints: [" + strings.Join(endpoints, ", ") + "]\n"
+	return "host: " + name + "\netcd:\n  endpoints: [" + strings.Join(endpoints, ", ") + "]\n" +
+		"member:\n  initial_cluster: {" + strings.Join(members, ", ") + "}\n"
 }
 
 // bootstrap makes the cluster, by hand and once, and has the units run it.
