@@ -62,10 +62,29 @@ func TestOrders(t *testing.T) {
 	f.order("h4", again)
 	f.becomes("h4", "it has a vote again", func(s fitness.ServerFacts) bool { return s.Running && s.Datastore && !s.Fenced })
 	for _, m := range f.hosts {
+		f.measures(m.name)
 		if got := strings.TrimSpace(m.run("systemctl", "list-units", "--failed", "--plain", "--no-legend")); got != "" {
 			t.Errorf("%s: failed: %s", m.name, got)
 		}
 	}
+}
+
+// measures shows that the unit's sandbox takes no probe's sight.
+func (f *fleet) measures(name string) {
+	f.t.Helper()
+	eventually(f.t, name+": every probe works", func() bool {
+		r, err := f.client.Pull(f.t.Context(), name, 0)
+		if err != nil || len(r.Facts.Probes) == 0 {
+			return false
+		}
+		for _, p := range r.Facts.Probes {
+			if !p.OK {
+				f.t.Logf("%s: probe %s: %s", name, p.Name, p.Error)
+				return false
+			}
+		}
+		return true
+	})
 }
 
 // limits shows that the agent's user may do what its orders need and nothing more,

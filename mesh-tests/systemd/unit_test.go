@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 
+	"go.uber.org/goleak"
+
 	"suffrage/fitness"
 	"suffrage/membership"
 	"suffrage/membership/host"
@@ -112,6 +114,7 @@ func (s *standIn) settled() {
 
 func TestStartStopAndRestarts(t *testing.T) {
 	s := newStandIn(t)
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent()) // a connection ends with its call
 	if got := s.state(); got != (host.UnitState{}) {
 		t.Errorf("before the first start: %+v", got)
 	}
