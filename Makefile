@@ -6,7 +6,7 @@ BIN  := bin/suffrage
 CC   ?= cc
 RACE := $(shell command -v $(firstword $(CC)) >/dev/null 2>&1 && echo -race)
 
-.PHONY: demo test fleet sim mutants compat build lint bench bench-swap fuzz clean
+.PHONY: demo test fleet sim mutants compat systemd build lint bench bench-swap fuzz clean
 
 build:
 	go build -o $(BIN) ./cmd/suffrage
@@ -41,6 +41,12 @@ compat: build
 	@set -e; e35=$$(mesh-tests/etcd.sh 35); e36=$$(mesh-tests/etcd.sh 36); \
 	SUFFRAGE_BIN=$(CURDIR)/$(BIN) SUFFRAGE_ETCD_35=$$e35 SUFFRAGE_ETCD_36=$$e36 \
 	  go test $(RACE) -count=1 -timeout 10m -v ./mesh-tests/compat
+
+# Booted hosts, each with systemd as its first process: mesh-tests/README.md. It
+# needs root, and installs with apt what is missing.
+systemd: build
+	@set -e; root=$$(mesh-tests/root.sh); \
+	SUFFRAGE_ROOT=$$root SUFFRAGE_BIN=$(CURDIR)/$(BIN) go test -count=1 -timeout 20m -v ./mesh-tests/systemd
 
 lint:
 	@out=$$(gofmt -l $$(git ls-files '*.go')); test -z "$$out" || { echo "not formatted: $$out"; exit 1; }

@@ -12,6 +12,7 @@ import (
 
 	"suffrage/config"
 	"suffrage/fitness"
+	"suffrage/membership/host"
 )
 
 // Config is the section "agent" of the settings file.
@@ -42,8 +43,9 @@ type Config struct {
 	// TailscaleSocket is where Tailscale's daemon answers, to learn whether a
 	// peer is reached directly or through a relay. A missing one breaks nothing.
 	TailscaleSocket string `yaml:"tailscale_socket"`
-	// Unit is the unix socket of whatever starts and stops this host's etcd
-	// server. Empty: the agent runs no server, and refuses all orders.
+	// Unit is what starts and stops this host's etcd server: the name of a systemd
+	// service, or the absolute path of a unix socket that answers as docs/orders.md
+	// says. Empty: the agent runs no server, and refuses all orders.
 	Unit string `yaml:"unit"`
 }
 
@@ -97,8 +99,8 @@ func (c Config) Validate() error {
 	if !filepath.IsAbs(c.TailscaleSocket) {
 		bad("tailscale_socket", strconv.Quote(c.TailscaleSocket), "an absolute path")
 	}
-	if c.Unit != "" && (!filepath.IsAbs(c.Unit) || len(c.Unit) > maxSocket) {
-		bad("unit", strconv.Quote(c.Unit), fmt.Sprintf("nothing, or an absolute path of at most %d bytes, which is all that a unix socket may have", maxSocket))
+	if c.Unit != "" && !host.SystemdUnit.MatchString(c.Unit) && (!filepath.IsAbs(c.Unit) || len(c.Unit) > maxSocket) {
+		bad("unit", fmt.Sprintf("%.300q", c.Unit), fmt.Sprintf("nothing, a systemd service such as suffrage-member.service, or a unix socket's absolute path of at most %d bytes", maxSocket))
 	}
 	return errors.Join(errs...)
 }

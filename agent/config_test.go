@@ -26,7 +26,8 @@ func TestConfigRefuses(t *testing.T) {
 		{"a relative path", "dir: data", "absolute path"},
 		{"no URL", "member_metrics: 127.0.0.1:2381", "member_metrics"},
 		{"a zone with a line end", `zone: "a\nb"`, "printable"},
-		{"a socket that is no path", "unit: unit.sock", "an absolute path"},
+		{"a socket that is no path", "unit: unit.sock", "a unix socket's absolute path"},
+		{"what systemctl would complete", "unit: suffrage-member", "such as suffrage-member.service"},
 		{"a misspelt key", "perod: 3s", `did you mean "period"`},
 	} {
 		c := DefaultConfig()

@@ -34,10 +34,10 @@ type idleUnit struct {
 
 func (u *idleUnit) Start(context.Context) error { return host.Fenced(u.data) }
 func (u *idleUnit) Stop(context.Context) error  { return nil }
-func (u *idleUnit) State(context.Context) (bool, int, error) {
+func (u *idleUnit) State(context.Context) (host.UnitState, error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return false, 0, u.err
+	return host.UnitState{}, u.err
 }
 
 func newSlowServer(t *testing.T) (*slowServer, *idleUnit) {

@@ -124,10 +124,10 @@ func (u *Unit) Stop(context.Context) error {
 }
 
 // State is host.Unit's.
-func (u *Unit) State(context.Context) (running bool, starts int, err error) {
+func (u *Unit) State(context.Context) (host.UnitState, error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return u.runs(), u.starts, nil
+	return host.UnitState{Running: u.runs(), Starts: u.starts}, nil
 }
 
 // listenUnit binds a host's socket.

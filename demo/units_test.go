@@ -53,8 +53,8 @@ func TestUnitRestartsUntilTheFence(t *testing.T) {
 	u.Restart = 10 * time.Millisecond
 	running.Go(func() { u.Run(ctx, l) })
 	client := host.Socket(h.Path(UnitSocket))
-	starts := func() int { _, n, _ := client.State(ctx); return n }
-	eventually(t, "the unit answers", func() bool { _, _, err := client.State(ctx); return err == nil })
+	starts := func() int { s, _ := client.State(ctx); return s.Starts }
+	eventually(t, "the unit answers", func() bool { _, err := client.State(ctx); return err == nil })
 
 	for range 2 {
 		if err := client.Start(ctx); err != nil {
@@ -67,8 +67,8 @@ func TestUnitRestartsUntilTheFence(t *testing.T) {
 		t.Fatal(err)
 	}
 	time.Sleep(5 * u.Restart)
-	if running, n, err := client.State(ctx); running || n != 2 || err != nil {
-		t.Errorf("running %v after %d starts, %v: one that was told to end stays so", running, n, err)
+	if s, err := client.State(ctx); s.Running || s.Starts != 2 || err != nil {
+		t.Errorf("%+v, %v: one that was told to end stays so", s, err)
 	}
 	if err := client.Start(ctx); err != nil {
 		t.Fatal(err)
@@ -86,13 +86,13 @@ func TestUnitRestartsUntilTheFence(t *testing.T) {
 		}
 	}
 	order(membership.Fence)
-	if running, n, _ := client.State(ctx); !running || n != 3 {
-		t.Errorf("running %v after %d starts: what runs goes on behind the fence", running, n)
+	if s, _ := client.State(ctx); !s.Running || s.Starts != 3 {
+		t.Errorf("%+v: what runs goes on behind the fence", s)
 	}
 	kill()
 	time.Sleep(10 * u.Restart)
-	if running, n, _ := client.State(ctx); running || n != 3 || !errors.Is(client.Start(ctx), host.ErrFenced) {
-		t.Errorf("running %v after %d starts: it came back behind the fence", running, n)
+	if s, _ := client.State(ctx); s.Running || s.Starts != 3 || !errors.Is(client.Start(ctx), host.ErrFenced) {
+		t.Errorf("%+v: it came back behind the fence", s)
 	}
 	order(membership.Unfence)
 	if err := client.Start(ctx); err != nil || starts() != 4 {

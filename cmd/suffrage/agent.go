@@ -37,8 +37,8 @@ docs/orders.md has what these do.
 
 On agent.metrics it serves /metrics, /livez and /readyz.
 
-Exit codes: 0 stopped as told; 1 it could not listen or a disk still hung at the
-end, with the reason; 2 wrong settings, key or roster.`,
+Exit codes: 0 stopped as told; 1 it could not listen, agent.unit cannot be run or
+a disk still hung at the end, with the reason; 2 wrong settings, key or roster.`,
 		Example: "  suffrage agent --config /etc/suffrage/suffrage.yaml",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -49,7 +49,7 @@ end, with the reason; 2 wrong settings, key or roster.`,
 			if s.Agent.Dir == "" {
 				s.Agent.Dir = filepath.Join(s.Data, "agent")
 			}
-			server, err := s.server()
+			server, err := s.server(c.Context())
 			if err != nil {
 				return err
 			}

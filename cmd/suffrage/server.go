@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
+	"time"
 
 	"suffrage/agent"
 	"suffrage/config"
@@ -16,7 +18,7 @@ import (
 )
 
 // server is this host's etcd server for its agent, nil where the agent runs none.
-func (s Settings) server() (agent.Server, error) {
+func (s Settings) server(ctx context.Context) (agent.Server, error) {
 	if s.Agent.Unit == "" {
 		return nil, nil
 	}
@@ -24,14 +26,36 @@ func (s Settings) server() (agent.Server, error) {
 	if err != nil {
 		return nil, usage(fmt.Errorf("agent.unit is set, so this host may become a voter: %w", err))
 	}
+	unit, err := s.unit(ctx)
+	if err != nil {
+		return nil, err
+	}
 	peer := m.AdvertisePeer
 	if peer == "" {
 		peer = m.ListenPeer
 	}
 	return host.New(host.Options{
 		Host: s.Host, Data: s.Data, Datastore: m.DataDir, Snapshots: s.Snapshots.Dir, Peer: peer,
-		Unit: host.Socket(s.Agent.Unit), Save: s.saveOwn,
+		Unit: unit, Save: s.saveOwn,
 	})
+}
+
+// unitTime is how long systemd may take to tell what it has loaded.
+const unitTime = 30 * time.Second
+
+// unit is what runs the server. One of systemd's is looked at first: better no
+// agent than one whose orders fail in the middle of a swap.
+func (s Settings) unit(ctx context.Context) (host.Unit, error) {
+	if filepath.IsAbs(s.Agent.Unit) {
+		return host.Socket(s.Agent.Unit), nil
+	}
+	u := host.Systemd{Name: s.Agent.Unit, Data: s.Data}
+	ctx, cancel := context.WithTimeout(ctx, unitTime)
+	defer cancel()
+	if err := u.Check(ctx); err != nil {
+		return nil, fmt.Errorf("agent.unit: %w", err)
+	}
+	return u, nil
 }
 
 // saveOwn saves a snapshot of this host's own voter. The roster is read again:

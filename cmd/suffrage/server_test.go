@@ -299,11 +299,11 @@ func TestOrdersOnRealProcesses(t *testing.T) {
 		return s != nil && s.Running && s.Datastore && s.Role == host.Voter && errors.Is(err, os.ErrNotExist)
 	})
 	f.eventually("a killed member is started again", func() bool {
-		_, starts, _ := f.units["h4"].State(f.ctx)
-		if starts == 1 {
+		unit, _ := f.units["h4"].State(f.ctx)
+		if unit.Starts == 1 {
 			syscall.Kill(f.member("h4").PID, syscall.SIGKILL)
 		}
-		return starts > 1 && f.facts("h4").Running
+		return unit.Starts > 1 && f.facts("h4").Running
 	})
 
 	// The fence: what runs goes on, and nothing starts.

@@ -140,7 +140,7 @@ func TestOnTheDiskFirst(t *testing.T) {
 	want = append(want, file(fenceFile)...)
 	want = append(want, "start unit")
 	want = append(want, file(fenceFile)...)
-	want = append(want, "stop unit", "move datastore", "sync datastore", "remove "+joinFile, "sync directory")
+	want = append(want, "stop unit", "start unit", "move datastore", "sync datastore", "remove "+joinFile, "sync directory")
 	want = append(want, file(roleFile)...)
 	if diff := cmp.Diff(want, calls); diff != "" {
 		t.Errorf("retire (-want +got):\n%s", diff)

@@ -20,11 +20,11 @@ func (s *Server) Facts(ctx context.Context) (fitness.ServerFacts, error) {
 		return out, err
 	}
 	out.Role = r.Role
-	running, unitStarts, err := s.o.Unit.State(ctx)
+	unit, err := s.o.Unit.State(ctx)
 	if err != nil {
 		return out, err
 	}
-	out.Running = running
+	out.Running = unit.Running
 	fenced, err := s.files.read(fenceFile, &f)
 	if err != nil {
 		return out, err
@@ -37,9 +37,12 @@ func (s *Server) Facts(ctx context.Context) (fitness.ServerFacts, error) {
 		// Two counts of different sources; the higher one counts.
 		out.Starts = n.Count - f.Starts
 		if out.Fenced {
-			since := unitStarts - f.UnitStarts
+			since := unit.Starts - f.UnitStarts
 			if since < 0 {
-				since = unitStarts // the unit's manager began again, after the fence
+				since = unit.Starts // the unit's manager began again, after the fence
+			}
+			if unit.Invocation != "" && unit.Invocation != f.Invocation {
+				since = max(since, 1) // it names starts and does not count them
 			}
 			out.Starts = max(out.Starts, since)
 		}

@@ -26,6 +26,8 @@ type fence struct {
 	// own and the unit's.
 	Starts     int `json:"starts"`
 	UnitStarts int `json:"unit_starts"`
+	// Invocation names the unit's newest start at the fence.
+	Invocation string `json:"invocation,omitempty"`
 	// Proven is when a start was tried and refused; zero before.
 	Proven time.Time `json:"proven,omitzero"`
 }
@@ -66,7 +68,9 @@ func Fenced(data string) error {
 		e.Why = err.Error()
 		return e
 	}
-	e.Why = fmt.Sprintf("by operation %s, term %d, at %s", f.Operation, f.Term, f.At.UTC().Format(time.RFC3339))
+	if e.Why = "put up by hand"; f.Operation != "" {
+		e.Why = fmt.Sprintf("by operation %s, term %d, at %s", f.Operation, f.Term, f.At.UTC().Format(time.RFC3339))
+	}
 	return e
 }
 
@@ -105,24 +109,34 @@ func (s *Server) fence(ctx context.Context, o Order) error {
 	if err != nil {
 		return err
 	}
-	before, _, err := s.o.Unit.State(ctx)
+	if err := s.tryFence(ctx); err != nil {
+		return err
+	}
+	unit, err := s.o.Unit.State(ctx)
+	if err != nil {
+		return failure(membership.FenceNotProven, "the fence is up, and what runs cannot be told: %w", err)
+	}
+	f.UnitStarts, f.Invocation = unit.Starts, unit.Invocation
+	f.Proven = time.Now().UTC()
+	return s.files.write(fenceFile, f)
+}
+
+// tryFence tries a start that the fence has to refuse.
+func (s *Server) tryFence(ctx context.Context) error {
+	before, err := s.o.Unit.State(ctx)
 	if err != nil {
 		return failure(membership.FenceNotProven, "the fence is up, and what runs cannot be told: %w", err)
 	}
 	s.files.at("start", "unit")
 	switch err := s.o.Unit.Start(ctx); {
-	case err == nil && before:
+	case err == nil && before.Running:
 		return failure(membership.FenceNotProven, "the fence is up, and the unit did not refuse a start")
 	case err == nil:
 		return failure(membership.FenceNotProven, "the fence is up, and the unit started the member all the same (%w)", errors.Join(errors.New("it was stopped again"), s.o.Unit.Stop(ctx)))
 	case !errors.Is(err, ErrFenced):
 		return failure(membership.FenceNotProven, "the fence is up, and a start that was tried ended otherwise: %w", err)
 	}
-	if _, f.UnitStarts, err = s.o.Unit.State(ctx); err != nil {
-		return failure(membership.FenceNotProven, "the fence is up, and what runs cannot be told: %w", err)
-	}
-	f.Proven = time.Now().UTC()
-	return s.files.write(fenceFile, f)
+	return nil
 }
 
 // putFence writes the fence, or again one that was not proven: whoever wrote it

@@ -90,7 +90,7 @@ func (s *Server) start(ctx context.Context, o Order) error {
 	if err != nil {
 		return err
 	}
-	running, _, err := s.o.Unit.State(ctx)
+	unit, err := s.o.Unit.State(ctx)
 	if err != nil {
 		return err
 	}
@@ -99,9 +99,9 @@ func (s *Server) start(ctx context.Context, o Order) error {
 	switch peer := o.Peers[s.o.Host]; {
 	case err != nil:
 		return err
-	case running && same:
+	case unit.Running && same:
 		return s.liftFence(ctx)
-	case running:
+	case unit.Running:
 		return refusal(ServerRuns, "the etcd server of %s runs already, as member %q", s.o.Host, r.Member)
 	case peer == "":
 		return refusal(BadOrder, "the peers do not name %s", s.o.Host)
@@ -158,8 +158,12 @@ func (s *Server) retire(ctx context.Context, o Order) error {
 	if err := s.o.Unit.Stop(ctx); err != nil {
 		return err
 	}
-	if running, _, err := s.o.Unit.State(ctx); err != nil || running {
+	if unit, err := s.o.Unit.State(ctx); err != nil || unit.Running {
 		return errors.Join(err, errors.New("the etcd server was told to stop and may still run"))
+	}
+	// While it ran, systemd could not be asked to try the fence.
+	if err := s.tryFence(ctx); err != nil {
+		return err
 	}
 	member, err := s.whose(o, r)
 	if err != nil {

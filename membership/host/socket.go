@@ -46,9 +46,9 @@ func (s Socket) Start(ctx context.Context) error { _, err := s.ask(ctx, "start")
 func (s Socket) Stop(ctx context.Context) error { _, err := s.ask(ctx, "stop"); return err }
 
 // State is Unit's.
-func (s Socket) State(ctx context.Context) (running bool, starts int, err error) {
+func (s Socket) State(ctx context.Context) (UnitState, error) {
 	r, err := s.ask(ctx, "state")
-	return r.Running, r.Starts, err
+	return UnitState{Running: r.Running, Starts: r.Starts}, err
 }
 
 func (s Socket) ask(ctx context.Context, do string) (r reply, err error) {
@@ -134,7 +134,9 @@ func answer(ctx context.Context, conn net.Conn, u Unit) {
 		err = fmt.Errorf("%.40q: it can start, stop and tell the state", q.Do)
 	}
 	if err == nil {
-		r.Running, r.Starts, err = u.State(ctx)
+		var s UnitState
+		s, err = u.State(ctx)
+		r.Running, r.Starts = s.Running, s.Starts
 	}
 	if err != nil {
 		r.Fenced, r.Error = errors.Is(err, ErrFenced), err.Error()

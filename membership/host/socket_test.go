@@ -39,8 +39,8 @@ func TestSocketIsTheUnit(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if running, starts, err := u.State(t.Context()); !running || starts != 1 || err != nil {
-		t.Errorf("%v %d %v; one that runs is not started again", running, starts, err)
+	if got, err := u.State(t.Context()); got != (UnitState{Running: true, Starts: 1}) || err != nil {
+		t.Errorf("%+v %v; one that runs is not started again", got, err)
 	}
 	s := m.server()
 	s.o.Unit = u
@@ -56,7 +56,7 @@ func TestSocketIsTheUnit(t *testing.T) {
 	m.mu.Lock()
 	m.broken = errors.New("the bus is gone")
 	m.mu.Unlock()
-	if _, _, err := u.State(t.Context()); err == nil || errors.Is(err, ErrFenced) || !strings.Contains(err.Error(), "the bus is gone") {
+	if _, err := u.State(t.Context()); err == nil || errors.Is(err, ErrFenced) || !strings.Contains(err.Error(), "the bus is gone") {
 		t.Errorf("%v", err)
 	}
 	if _, err := u.ask(t.Context(), "rm -rf"); err == nil || !strings.Contains(err.Error(), "it can start, stop") {
@@ -65,7 +65,7 @@ func TestSocketIsTheUnit(t *testing.T) {
 }
 
 func TestSocketWithNobodyBehind(t *testing.T) {
-	if _, _, err := Socket(filepath.Join(t.TempDir(), "u")).State(t.Context()); err == nil || !strings.Contains(err.Error(), "agent.unit") {
+	if _, err := Socket(filepath.Join(t.TempDir(), "u")).State(t.Context()); err == nil || !strings.Contains(err.Error(), "agent.unit") {
 		t.Errorf("%v", err)
 	}
 	path := filepath.Join(t.TempDir(), "u")

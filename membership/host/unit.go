@@ -16,7 +16,17 @@ type Unit interface {
 	// Stop ends the member and returns when it has ended; it is not started
 	// again by itself. One that does not run is no error.
 	Stop(ctx context.Context) error
-	// State tells whether the member's process is there, and how often one was
-	// started since whatever does it began.
-	State(ctx context.Context) (running bool, starts int, err error)
+	// State tells what runs. An error means that it is not known.
+	State(ctx context.Context) (UnitState, error)
+}
+
+// UnitState is what whatever starts the member knows of it.
+type UnitState struct {
+	// Running: the member's process is there.
+	Running bool
+	// Starts counts the starts since whatever does it began, where it counts them.
+	Starts int
+	// Invocation names the newest start, where it names them; empty when there was
+	// none since it began.
+	Invocation string
 }

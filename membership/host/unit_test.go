@@ -89,10 +89,10 @@ func (m *machine) Stop(context.Context) error {
 	return m.broken
 }
 
-func (m *machine) State(context.Context) (bool, int, error) {
+func (m *machine) State(context.Context) (UnitState, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.running, m.starts, m.broken
+	return UnitState{Running: m.running, Starts: m.starts}, m.broken
 }
 
 // reboot ends everything that is not a file.

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// The units of deploy/systemd say the same as the code and docs/install.md.
+func TestDeployedUnits(t *testing.T) {
+	const dir = "../../deploy/systemd/"
+	page := contentOf(t, "../../docs/install.md")
+	files, err := filepath.Glob(dir + "*")
+	if err != nil || len(files) != 4 {
+		t.Fatalf("%v %v", files, err)
+	}
+	for _, f := range files {
+		if line := "\ninstall -m 0644 deploy/systemd/" + filepath.Base(f) + " "; !strings.Contains(page, line) {
+			t.Errorf("docs/install.md does not install %s", f)
+		}
+	}
+
+	s := DefaultSettings()
+	member := contentOf(t, dir+"suffrage-member.service")
+	for _, line := range []string{
+		"AssertPathExists=!" + s.Data + "/fence.json",
+		"RequiresMountsFor=" + s.Data,
+		fmt.Sprintf("RestartPreventExitStatus=%d", exitFenced),
+		"StateDirectory=" + filepath.Base(s.Data),
+	} {
+		if !strings.Contains(member, "\n"+line+"\n") {
+			t.Errorf("the member's unit has no line %s", line)
+		}
+	}
+	for _, line := range []string{"AssertPathExists=!" + s.Data + "/fence.json", "  unit: suffrage-member.service"} {
+		if !strings.Contains(page, line) {
+			t.Errorf("docs/install.md does not say %s", line)
+		}
+	}
+
+	// One sandbox for all three: it begins at the same line and is equal.
+	box := func(name string) string {
+		_, after, found := strings.Cut(contentOf(t, dir+name), "# What it may touch, and nothing more.\n")
+		if !found {
+			t.Errorf("%s says nothing of what it may touch", name)
+		}
+		return after
+	}
+	want := box("suffrage-member.service")
+	for _, name := range []string{"suffrage-agent.service", "suffrage-controller.service"} {
+		if box(name) != want {
+			t.Errorf("%s may touch other things than the member's unit", name)
+		}
+		command := "\nExecStart=/usr/local/bin/suffrage " + strings.TrimSuffix(strings.TrimPrefix(name, "suffrage-"), ".service") + "\n"
+		if !strings.Contains(contentOf(t, dir+name), command) {
+			t.Errorf("%s does not run%s", name, command)
+		}
+	}
+
+	rules := contentOf(t, dir+"suffrage.rules")
+	for _, has := range []string{`subject.user == "suffrage"`, `action.lookup("unit") == "suffrage-member.service"`, `["start", "stop", "ref"]`} {
+		if !strings.Contains(rules, has) {
+			t.Errorf("suffrage.rules has no %s", has)
+		}
+	}
+	if !slices.Contains(strings.Split(want, "\n"), "User=suffrage") {
+		t.Error("the units run as another user than suffrage.rules knows")
+	}
+}
+
+func contentOf(t *testing.T, file string) string {
+	t.Helper()
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
