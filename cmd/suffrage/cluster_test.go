@@ -219,7 +219,7 @@ func (f *ordered) createCluster() (id string) {
 		return strings.Contains(errs, "no etcd on h5")
 	})
 	f.refused("h1 comes first", "h2", exitFailed, "not-first(h1)", "cluster", "create", "--confirm", text)
-	f.refused("nobody types, and no text", "h1", exitUsage, "--confirm 'create h1,h2,h3; no etcd on h5'", "cluster", "create")
+	f.refused("nobody types, and no text", "h1", exitUsage, `--confirm "create h1,h2,h3; no etcd on h5"`, "cluster", "create")
 	f.refused("a host that is silent is not named", "h1", exitFailed, "not confirmed", "cluster", "create", "--confirm", "create h1,h2,h3")
 	f.refused("not one of the first", "h4", exitUsage, "initial_cluster does not name h4", "cluster", "create", "--confirm", text)
 	first := f.found("h1", "create", "--confirm", text)
