@@ -201,7 +201,11 @@ func (m *machine) destroy() {
 	if m.nspawn != nil {
 		<-m.exited
 	}
-	for _, args := range [][]string{{"umount", filepath.Join(m.dir, "root")}, {"ip", "netns", "del", name(m.name)}} {
+	clean := [][]string{{"umount", filepath.Join(m.dir, "root")}, {"ip", "netns", "del", name(m.name)}}
+	if m.address != "" { // with the namespace it would go only some time later
+		clean = append([][]string{{"ip", "link", "del", name(m.name)}}, clean...)
+	}
+	for _, args := range clean {
 		if out, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil {
 			m.t.Errorf("%s: %v: %s", args, err, out)
 		}
