@@ -65,7 +65,7 @@ func missing() string {
 	if os.Geteuid() != 0 {
 		return "booting hosts needs root"
 	}
-	for _, p := range []string{"systemd-nspawn", "nsenter", "ip", "mount", "umount"} {
+	for _, p := range []string{"systemd-nspawn", "nsenter", "unshare", "ip", "mount", "umount"} {
 		if _, err := exec.LookPath(p); err != nil {
 			return p + " is missing: make systemd installs it"
 		}
@@ -131,6 +131,9 @@ func sweepOf(pid string) {
 		}
 	}
 	for _, c := range cgroups() {
+		each(c, func(n string) { killCgroup(filepath.Join(c, n)) })
+	}
+	for _, c := range cgroups() {
 		each(c, func(n string) { removeCgroup(filepath.Join(c, n)) })
 	}
 	dir := filepath.Join(filepath.Dir(lab.root), prefix+pid)
@@ -145,9 +148,13 @@ func sweepOf(pid string) {
 	_ = os.RemoveAll(dir)
 }
 
-// removeCgroup ends what runs in a group and takes away the group.
-func removeCgroup(dir string) {
+// killCgroup ends what runs in a group, where the hierarchy can.
+func killCgroup(dir string) {
 	_ = os.WriteFile(filepath.Join(dir, "cgroup.kill"), []byte("1"), 0)
+}
+
+// removeCgroup takes away a group in which nothing runs any more.
+func removeCgroup(dir string) {
 	for range 200 {
 		var dirs []string
 		_ = filepath.WalkDir(dir, func(p string, d os.DirEntry, err error) error {

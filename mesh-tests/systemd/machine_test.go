@@ -102,7 +102,9 @@ func (m *machine) power() {
 			m.t.Fatal(err)
 		}
 	}
-	args := []string{"-c", script, "sh", strings.Join(groups, " "), "systemd-nspawn", "-b", "-q", "-D", filepath.Join(m.dir, "root"),
+	// A process namespace around it: a host does not outlive systemd-nspawn, nor
+	// that us, however we end.
+	args := []string{"-c", script, "sh", strings.Join(groups, " "), "unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "systemd-nspawn", "-b", "-q", "-D", filepath.Join(m.dir, "root"),
 		"-M", name(m.name), "--hostname=" + m.name, "--register=no", "--keep-unit", "--network-namespace-path=/run/netns/" + name(m.name),
 		"--resolv-conf=off", "--timezone=off", "--link-journal=no", "--console=read-only", "--bind-ro=" + filepath.Join(lab.dir, "release") + ":/opt/suffrage"}
 	for _, b := range m.binds {
@@ -132,7 +134,7 @@ func (m *machine) power() {
 			m.t.Fatalf("%s did not boot: %s\n%s", m.name, cmd.ProcessState, said)
 		}
 		// Its first child only prepares the one that becomes the host.
-		m.leader = childOf(cmd.Process.Pid)
+		m.leader = childOf(childOf(cmd.Process.Pid))
 		if m.leader == 0 {
 			return false
 		}
@@ -168,7 +170,7 @@ func (m *machine) reboot() {
 func (m *machine) cut() {
 	m.t.Helper()
 	groups := cgroups()
-	m.must(os.WriteFile(filepath.Join(groups[len(groups)-1], name(m.name), "cgroup.kill"), []byte("1"), 0))
+	killCgroup(filepath.Join(groups[len(groups)-1], name(m.name)))
 	eventually(m.t, m.name+" is off", m.down)
 	m.power()
 }
@@ -191,12 +193,19 @@ func (m *machine) destroy() {
 		}
 	}
 	for _, c := range cgroups() {
+		killCgroup(filepath.Join(c, name(m.name)))
+	}
+	for _, c := range cgroups() {
 		removeCgroup(filepath.Join(c, name(m.name)))
 	}
 	if m.nspawn != nil {
 		<-m.exited
 	}
-	for _, args := range [][]string{{"umount", filepath.Join(m.dir, "root")}, {"ip", "netns", "del", name(m.name)}} {
+	clean := [][]string{{"umount", filepath.Join(m.dir, "root")}, {"ip", "netns", "del", name(m.name)}}
+	if m.address != "" { // with the namespace it would go only some time later
+		clean = append([][]string{{"ip", "link", "del", name(m.name)}}, clean...)
+	}
+	for _, args := range clean {
 		if out, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil {
 			m.t.Errorf("%s: %v: %s", args, err, out)
 		}
