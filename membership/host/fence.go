@@ -112,6 +112,9 @@ func (s *Server) fence(ctx context.Context, o Order) error {
 	if err := s.tryFence(ctx); err != nil {
 		return err
 	}
+	if !f.Proven.IsZero() {
+		return nil // what was counted when it was proven stays: it shows a start made since
+	}
 	unit, err := s.o.Unit.State(ctx)
 	if err != nil {
 		return failure(membership.FenceNotProven, "the fence is up, and what runs cannot be told: %w", err)
@@ -152,7 +155,7 @@ func (s *Server) putFence(ctx context.Context, o Order) (fence, error) {
 	if err != nil || there && !f.Proven.IsZero() {
 		return f, err
 	}
-	if !there {
+	if !there || f.Operation == "" { // or written by hand: it knows of no start before it
 		var n starts
 		if _, err := s.files.read(startsFile, &n); err != nil {
 			return f, err
