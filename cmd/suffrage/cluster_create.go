@@ -72,6 +72,7 @@ func createCluster(c *cobra.Command, _ []string) error {
 	if err := confirmText(c, p.Confirm); err != nil {
 		return err
 	}
+	defer noteSlow(c, "looking at all hosts once more, and making the datastore")()
 	p, err = f.Create(c.Context(), p)
 	if err != nil {
 		return foundingFailed(c, p, err)

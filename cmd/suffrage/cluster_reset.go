@@ -81,6 +81,7 @@ func resetCluster(c *cobra.Command, o founding.ResetOptions) error {
 	if err := confirmText(c, p.Confirm); err != nil {
 		return err
 	}
+	defer noteSlow(c, "looking at all hosts once more, and reading the snapshot to its end")()
 	began := time.Now()
 	p, err = f.Reset(c.Context(), p, o, func(step string) {
 		fmt.Fprintf(c.ErrOrStderr(), "%5.1fs %s\n", time.Since(began).Seconds(), step)

@@ -127,7 +127,13 @@ func (f Founder) Reset(ctx context.Context, p Plan, o ResetOptions, step func(st
 			return p, err
 		}
 	}
-	making, err := f.open(ctx, func(l host.Standing) []membership.Refusal { return resetHere(f.Host, l, o.Aside || o.From == Own) })
+	making, err := f.open(ctx, func(l host.Standing) []membership.Refusal {
+		if !p.GoesOn && l.Datastore != p.Aside {
+			// Taken for one that this made, it would be marked as the new cluster's.
+			return []membership.Refusal{reject(membership.DatastorePresent, f.Host, "look again", "a datastore has come or gone here since it was looked at")}
+		}
+		return resetHere(f.Host, l, o.Aside || o.From == Own)
+	})
 	if err != nil {
 		return p, err
 	}
