@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"suffrage/config"
 	"suffrage/membership"
 	"suffrage/mesh-tests/history"
 )
@@ -165,26 +164,28 @@ func swapInDemo(t *testing.T, program string, meanwhile func(*ownersFleet)) (Dem
 // judges whether anything acknowledged was lost. A failure keeps the recording.
 func (f *ownersFleet) watchWrites() (judge func()) {
 	f.t.Helper()
-	s := DefaultSettings()
-	if err := config.Load(filepath.Join(f.dir, "h1", "suffrage.yaml"), &s); err != nil {
-		f.t.Fatal(err)
-	}
-	client, err := s.Etcd.Client()
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(f.t.Context())
-	recorded := make(chan history.History, 1)
+	clients := &history.Clients{Client: f.client(), Prefix: "/history/"}
+	ctx, stop := context.WithCancel(context.Background())
+	var h history.History
+	var seen history.Writes
+	ended := make(chan struct{})
 	go func() {
-		h, seen := (&history.Clients{Client: client, Prefix: "/history/"}).Run(ctx)
-		f.t.Logf("clients: %d operations, %+v", len(h), seen)
-		recorded <- h
+		defer close(ended)
+		h, seen = clients.Run(ctx)
 	}()
+	// Also where the test ends before anybody judges.
+	f.t.Cleanup(func() {
+		stop()
+		<-ended
+	})
 	return func() {
 		f.t.Helper()
 		stop()
-		h := <-recorded
-		client.Close()
+		<-ended
+		f.t.Logf("clients: %d operations, %+v", len(h), seen)
+		if seen.Failed > 0 {
+			f.t.Errorf("%d writes failed: no try within ten seconds carried them out", seen.Failed)
+		}
 		if err := history.Check(h); err != nil {
 			f.t.Error(err)
 			keepRecording(f.t, h)

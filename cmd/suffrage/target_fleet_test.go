@@ -22,7 +22,7 @@ func TestFleetGrowsAndShrinks(t *testing.T) {
 	inFull(t)
 	f := newOwnersFleet(t)
 	f.start("--until", "stopped", "--slow", "h3=0s", "--stall-time", "15s")
-	wrote := f.write()
+	judge := f.watchWrites()
 	if said, code := f.run("h1", "target", "4", "--yes"); code != exitFailed || !strings.Contains(said, "nothing was asked for") {
 		t.Errorf("four voters: exit %d, %s", code, said)
 	}
@@ -52,7 +52,7 @@ func TestFleetGrowsAndShrinks(t *testing.T) {
 	if s := run1[TargetShown](f, "h1", "target"); s.Target != 3 || s.From != "owner" || s.Request != nil || s.Open != "" {
 		t.Errorf("reached: %+v", s)
 	}
-	wrote()
+	judge()
 }
 
 // TestFleetLosesAHost grows from one voter to three, loses a voter's host for
@@ -62,7 +62,7 @@ func TestFleetLosesAHost(t *testing.T) {
 	inFull(t)
 	f := newOwnersFleet(t)
 	f.start("--until", "stopped", "--slow", "h3=0s", "--stall-time", "15s", "--voters", "1")
-	wrote := f.write()
+	judge := f.watchWrites()
 	f.target("3")
 	voters := f.voters()
 	if len(voters) != 3 {
@@ -110,7 +110,7 @@ func TestFleetLosesAHost(t *testing.T) {
 		t.Errorf("%v vote", voters)
 	}
 	f.comesBack(dead)
-	wrote()
+	judge()
 }
 
 // comesBack boots a dead host again, as systemd would: its agent, and its member

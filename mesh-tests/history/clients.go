@@ -46,7 +46,7 @@ type Writes struct {
 	Gap time.Duration
 }
 
-// Run makes calls until ctx ends, and gives what they saw.
+// Run makes calls until ctx ends, and gives what they saw. It returns within 5 s.
 func (c *Clients) Run(ctx context.Context) (History, Writes) {
 	c.began = time.Now()
 	var all sync.WaitGroup
@@ -54,6 +54,10 @@ func (c *Clients) Run(ctx context.Context) (History, Writes) {
 		all.Go(func() { c.client(ctx, i) })
 	}
 	all.Wait()
+	// What was written last is read once more, where anybody still answers.
+	for k := range keys {
+		c.get(context.WithoutCancel(ctx), 0, fmt.Sprintf("%s%d", c.Prefix, k))
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.history, c.seen
