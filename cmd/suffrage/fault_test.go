@@ -152,7 +152,7 @@ func TestSwapFaults(t *testing.T) {
 		f.wait("the controller carries it out", func() bool {
 			client := f.client()
 			ops, err := etcd.Operations(t.Context(), client, 1)
-			if err != nil || len(ops) == 0 || ops[0].Outcome != membership.Completed || !strings.Contains(said, ops[0].ID) {
+			if err != nil || len(ops) == 0 || ops[0].Out != out || ops[0].Outcome != membership.Completed || !strings.Contains(said, ops[0].ID) {
 				return false
 			}
 			now = after(ops[0], now)
@@ -319,7 +319,7 @@ func (f *ownersFleet) interrupted(out, in string) (said string, code int) {
 		}
 		ended := make(chan error, 1)
 		go func() { ended <- cmd.Wait() }()
-		for heard := []byte(nil); !bytes.Contains(heard, []byte("operation ")); heard, _ = os.ReadFile(told.Name()) {
+		for heard := []byte(nil); !bytes.Contains(heard, []byte("has begun")); heard, _ = os.ReadFile(told.Name()) {
 			select {
 			case <-ended:
 				return false
