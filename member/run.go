@@ -20,6 +20,16 @@ import (
 // ever; starting it again on the same data cannot help.
 var ErrRemoved = errors.New("member: it was removed from the cluster")
 
+// RemovedError is ErrRemoved for one member.
+type RemovedError struct{ Member, DataDir string }
+
+func (e *RemovedError) Error() string {
+	return fmt.Sprintf("%v: member %s is gone for good; its data in %s is no longer part of the cluster: keep it aside, and add the host again as a new member if it is wanted",
+		ErrRemoved, e.Member, e.DataDir)
+}
+
+func (e *RemovedError) Unwrap() error { return ErrRemoved }
+
 // Start is how a member is started; the zero value is the ordinary way.
 type Start struct {
 	// Join starts on an empty data directory as a member that the cluster lists
@@ -95,6 +105,10 @@ func (s Start) wait(ctx context.Context, e *embed.Etcd, stop *stopReason) error 
 		case <-ctx.Done():
 			return nil
 		case err := <-e.Err():
+			// When etcd's server stops by itself its listeners may be heard first.
+			if removed(e, stop.get()) {
+				return stopped(e, stop.get())
+			}
 			return fmt.Errorf("member: etcd stopped serving: %w", err)
 		case <-e.Server.StopNotify():
 			return stopped(e, stop.get())
@@ -113,12 +127,16 @@ func shut(e *embed.Etcd) {
 	e.Close()
 }
 
+// removed: it applied its own removal, or a peer of its cluster said so.
+func removed(e *embed.Etcd, why error) bool {
+	return e.Server.IsIDRemoved(uint64(e.Server.MemberID())) || why != nil && strings.Contains(why.Error(), "permanently removed")
+}
+
 func stopped(e *embed.Etcd, why error) error {
 	id := e.Server.MemberID().String()
 	switch {
-	case e.Server.IsIDRemoved(uint64(e.Server.MemberID())), why != nil && strings.Contains(why.Error(), "permanently removed"):
-		return fmt.Errorf("%w: member %s is gone for good; its data in %s is no longer part of the cluster: keep it aside, and add the host again as a new member if it is wanted",
-			ErrRemoved, id, e.Config().Dir)
+	case removed(e, why):
+		return &RemovedError{id, e.Config().Dir}
 	case why != nil:
 		return fmt.Errorf("member: etcd of member %s stopped: %w", id, why)
 	}

@@ -99,7 +99,7 @@ func TestRemovedMemberSaysSo(t *testing.T) {
 	})
 	for range 2 {
 		log, err := gone.Wait()
-		if err == nil || !strings.Contains(log, "removed from the cluster") {
+		if err == nil || !strings.Contains(log, "is gone for good") {
 			t.Errorf("a removed member ended with %v and this log:\n%s", err, log)
 		}
 		gone.Start(false, false)

@@ -33,7 +33,8 @@ the host on which that was done can be asked.
 
 A host that was given a vote by suffrage finds the members to join in
 data/join.json. While data/fence.json exists nothing is started, whoever asks:
-this host's member was removed, or is about to be.
+this host's member was removed, or is about to be. A member that finds itself
+removed from its cluster fences its host and moves its datastore aside.
 
 Exit codes: 0 stopped as told; 1 etcd could not be started, or ended by itself
 (it was removed, its disk is full), with the reason; 2 wrong settings; 3 fenced, or of a
@@ -94,7 +95,15 @@ func (s Settings) runMember(c *cobra.Command, m member.Config) error {
 	if err != nil {
 		return err
 	}
-	return start.Run(c.Context(), m)
+	err = start.Run(c.Context(), m)
+	if gone, ok := errors.AsType[*member.RemovedError](err); ok {
+		// Whoever starts it again would do so for ever.
+		if e := host.Removed(c.Context(), s.Data, m.DataDir, gone.Member); e != nil {
+			return errors.Join(err, e)
+		}
+		log.Warn("this host is a standby now: nothing starts its etcd again, and its datastore was moved aside", "member", gone.Member, "datastore", m.DataDir+".removed-*")
+	}
+	return err
 }
 
 // member is the member section with what was not written filled in.

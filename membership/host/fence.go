@@ -18,6 +18,7 @@ const (
 
 // fence is the content of the fence file. That the file exists is what fences.
 type fence struct {
+	// Operation is empty where the member itself found that it was removed.
 	Operation string    `json:"operation"`
 	Term      uint64    `json:"term"`
 	Member    string    `json:"member,omitempty"`
@@ -68,8 +69,14 @@ func Fenced(data string) error {
 		e.Why = err.Error()
 		return e
 	}
-	if e.Why = "put up by hand"; f.Operation != "" {
-		e.Why = fmt.Sprintf("by operation %s, term %d, at %s", f.Operation, f.Term, f.At.UTC().Format(time.RFC3339))
+	at := f.At.UTC().Format(time.RFC3339)
+	switch {
+	case f.Operation != "":
+		e.Why = fmt.Sprintf("by operation %s, term %d, at %s", f.Operation, f.Term, at)
+	case f.Member != "":
+		e.Why = fmt.Sprintf("its member %s was removed from the cluster, and found out at %s", f.Member, at)
+	default:
+		e.Why = "put up by hand"
 	}
 	return e
 }
