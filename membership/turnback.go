@@ -91,12 +91,12 @@ func (m *motion) learnerFailed() string {
 	joined, stall := m.since(m.op.began("join")), m.in0().Policy.StallTime
 	s := m.server(m.op.In)
 	switch {
+	case s != nil && !s.Running && joined > min(startTime, stall.Std()):
+		return fmt.Sprintf("the etcd of %s did not start within %s", m.op.In, min(startTime, stall.Std()))
 	case joined > stall.Std():
 		return fmt.Sprintf("%s did not catch up within %s", m.op.In, stall)
 	case s == nil && joined > startTime && m.silentFor(m.op.In) > startTime:
 		return fmt.Sprintf("the agent of %s has not answered for %s", m.op.In, startTime)
-	case s != nil && !s.Running && joined > startTime:
-		return fmt.Sprintf("the etcd of %s did not start within %s", m.op.In, startTime)
 	}
 	for _, x := range m.in0().View.Voters() {
 		if x.ID != m.op.OutMember && !x.Responding && m.since(x.Since) > startTime {
