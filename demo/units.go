@@ -106,11 +106,20 @@ func (u *Unit) keep(ctx context.Context, c *Child) {
 		if u.supervisor.Told(c) {
 			return
 		}
-		// It starts a keeper of its own.
+		if u.replaced(c) {
+			return // by a start that was asked for, which has a keeper of its own
+		}
+		// So has this one.
 		if err := u.Start(ctx); err == nil || errors.Is(err, host.ErrFenced) {
 			return
 		}
 	}
+}
+
+func (u *Unit) replaced(c *Child) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.child != c
 }
 
 // Stop ends the member.
