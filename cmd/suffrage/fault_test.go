@@ -32,7 +32,7 @@ import (
 func TestSwapFaults(t *testing.T) {
 	inFull(t)
 	f := &ownersFleet{t: t, program: plainBinary(t), dir: filepath.Join(t.TempDir(), "fleet")}
-	f.start("--slow", "h3=0s", "--mode", "active", "--until", "stopped")
+	f.start("--slow", "h3=0s", "--mode", "active", "--until", "stopped", "--stall-time", "15s")
 	judge := f.watchWrites()
 	defer judge()
 	cluster := run1[Status](f, "h1", "status").ClusterID
@@ -243,13 +243,11 @@ func (f *ownersFleet) swapped(out, in string, when func(membership.Operation) bo
 	}
 	var answer string
 	var why string
-	defer func() {
-		if f.t.Failed() {
-			f.t.Log(why)
-		}
-	}()
 	f.wait("the swap is taken", func() bool {
 		said, code := f.run("h1", "swap", out, in, "--yes", "-o", "json", "--by", "anna")
+		if code != exitOK && said != why {
+			f.t.Logf("swap %s %s: exit %d, %s", out, in, code, said)
+		}
 		why = said
 		if strings.HasPrefix(strings.TrimSpace(said), "{") {
 			answer = said
