@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -225,6 +226,9 @@ func (f *ownersFleet) operation() membership.Operation {
 	return *open
 }
 
+// refusal is what tells one refusal from another in a decision's JSON.
+var refusal = regexp.MustCompile(`"(code|subject|detail)": ".*"`)
+
 // swapped asks for a swap until it is taken, does something once the journal is
 // as it should be, and gives the record of how it ended.
 func (f *ownersFleet) swapped(out, in string, when func(membership.Operation) bool, do func()) membership.Operation {
@@ -245,10 +249,10 @@ func (f *ownersFleet) swapped(out, in string, when func(membership.Operation) bo
 	var why string
 	f.wait("the swap is taken", func() bool {
 		said, code := f.run("h1", "swap", out, in, "--yes", "-o", "json", "--by", "anna")
-		if code != exitOK && said != why {
-			f.t.Logf("swap %s %s: exit %d, %s", out, in, code, said)
+		if reasons := refusal.FindAllString(said, -1); code != exitOK && fmt.Sprint(reasons) != why {
+			why = fmt.Sprint(reasons)
+			f.t.Logf("swap %s %s: exit %d, %s", out, in, code, why)
 		}
-		why = said
 		if strings.HasPrefix(strings.TrimSpace(said), "{") {
 			answer = said
 			return true
