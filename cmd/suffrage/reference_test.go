@@ -11,9 +11,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write docs/reference anew")
@@ -32,17 +29,6 @@ func TestReferenceIsWhatTheProgramSays(t *testing.T) {
 			t.Errorf("%s is not what the code says (%v): go test ./cmd/suffrage -run TestReference -rewrite", file, err)
 		}
 	}
-}
-
-// shown are the commands that a person has, in the order of the help.
-func shown(c *cobra.Command) []*cobra.Command {
-	var out []*cobra.Command
-	for _, sub := range c.Commands() {
-		if !sub.Hidden && sub.Name() != "help" && sub.Name() != "completion" {
-			out = append(append(out, sub), shown(sub)...)
-		}
-	}
-	return out
 }
 
 const generated = "<!-- Written by go test ./cmd/suffrage -run TestReference -rewrite; change the code, not this page. -->\n"
@@ -68,28 +54,13 @@ All take:
 		}
 	}
 	for _, c := range all {
-		text := c.Long
-		if text == "" {
-			text = c.Short
-		}
-		fmt.Fprintf(&b, "\n## %s\n\n%s", c.CommandPath(), fence(text))
+		fmt.Fprintf(&b, "\n## %s\n\n%s", c.CommandPath(), fence(about(c)))
 		if !c.HasSubCommands() {
-			fmt.Fprintf(&b, "\n%s", fence(c.UseLine()+"\n\n"+local(c)))
+			fmt.Fprintf(&b, "\n%s", fence(c.UseLine()+"\n\n"+own(c)))
 		}
 		fmt.Fprintf(&b, "\nExample:\n\n%s", fence(unindent(c.Example)))
 	}
 	return b.String()
-}
-
-// local are the flags of a command itself.
-func local(c *cobra.Command) string {
-	own := pflag.NewFlagSet(c.Name(), pflag.ContinueOnError)
-	c.NonInheritedFlags().VisitAll(func(f *pflag.Flag) {
-		if f.Name != "help" {
-			own.AddFlag(f)
-		}
-	})
-	return own.FlagUsages()
 }
 
 func configurationPage() string {

@@ -22,7 +22,7 @@ import (
 const deployed = "../../deploy/prometheus/"
 
 // patience is how long anything may take that has to come. Machines are busy.
-const patience = 90 * time.Second
+const patience = 3 * time.Minute
 
 // server is a Prometheus on a port of its own.
 type server struct{ url string }
