@@ -30,6 +30,8 @@ func newTopCmd() *cobra.Command {
 again by itself. It looks at etcd and the agents itself, so it works from any host
 with a client certificate while the controller is down. It changes nothing.
 
+A figure with ! is why its host is unfit; ? is a window that is not full yet.
+
 Keys: up and down (or k and j) choose a host or scroll, enter looks at the host,
 d the decision, o the operations, f or escape back to the fleet, r looks at once,
 ? these keys, q ends.

@@ -208,7 +208,7 @@ func (s *screen) fleet(w io.Writer, now time.Time) {
 		}
 		row := []string{before + h.Host, h.Role, h.Mark.Word(), h.Verdict.Status.String(), since}
 		for _, sig := range []fitness.Signal{fitness.RTT, fitness.WALFsync, fitness.BackendCommit, fitness.Memory, fitness.Stability} {
-			row = append(row, s.figure(h.Host, sig))
+			row = append(row, s.figure(h.Verdict, sig))
 		}
 		rows = append(rows, row)
 	}
@@ -217,23 +217,26 @@ func (s *screen) fleet(w io.Writer, now time.Time) {
 	headline(w, st.Decision, now)
 }
 
-// figure is the worst that a host has of a signal, with "!" where it is past its
-// limit, "?" where a window is not full.
-func (s *screen) figure(host string, sig fitness.Signal) string {
+// figure is the worst that a host has of a signal, as its own readings and those
+// of its peers' ways to it say; "!" where it is why the host is unfit, "?" where no
+// window is full. That a pair is slow is the fault of one end, mostly: the other
+// gets no "!".
+func (s *screen) figure(v fitness.Verdict, sig fitness.Signal) string {
 	var worst *fitness.Reading
 	for i := range s.look.in.Readings {
 		r := &s.look.in.Readings[i]
-		if r.Host == host && r.Signal == sig && r.Count == fitness.WindowSize && (worst == nil || r.Figure > worst.Figure) {
+		if (r.Host == v.Host || r.Peer == v.Host) && r.Signal == sig && r.Count == fitness.WindowSize && (worst == nil || r.Figure > worst.Figure) {
 			worst = r
 		}
 	}
-	switch {
-	case worst == nil:
+	if worst == nil {
 		return "?"
-	case worst.Band == fitness.Over:
-		return worst.Figure.Text(sig.Unit()) + "!"
 	}
-	return worst.Figure.Text(sig.Unit())
+	text := worst.Figure.Text(sig.Unit())
+	if slices.ContainsFunc(v.Reasons, func(r fitness.Reason) bool { return r.Signal == sig && r.Band == fitness.Over }) {
+		text += "!"
+	}
+	return text
 }
 
 // The looks of a line. Where colours are not wanted there are none of these.

@@ -132,3 +132,23 @@ func TestTopWithoutColours(t *testing.T) {
 		t.Errorf("the row of h2 is not red:\n%s", got)
 	}
 }
+
+// The fault of a slow pair is that of one end.
+func TestTopMarksWhoIsToBlame(t *testing.T) {
+	s := topScreen("h1", "h3")
+	s.look.in.Readings = []fitness.Reading{{Host: "h1", Peer: "h3", Signal: fitness.RTT, Count: fitness.WindowSize, Figure: 0.151, Band: fitness.Over}}
+	blamed := &s.status.Hosts[1].Verdict
+	blamed.Status, blamed.Reasons = fitness.Unfit, []fitness.Reason{{Signal: fitness.RTT, Peer: "h1", Band: fitness.Over, Figure: 0.151}}
+	for host, want := range map[string]string{"h1": "151 ms", "h3": "151 ms!"} {
+		v := s.status.Hosts[0].Verdict
+		if host == "h3" {
+			v = *blamed
+		}
+		if got := s.figure(v, fitness.RTT); got != want {
+			t.Errorf("%s: %s, want %s", host, got, want)
+		}
+	}
+	if got := s.figure(*blamed, fitness.Memory); got != "?" {
+		t.Errorf("nothing was measured, and it shows %s", got)
+	}
+}
