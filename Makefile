@@ -6,7 +6,7 @@ BIN  := bin/suffrage
 CC   ?= cc
 RACE := $(shell command -v $(firstword $(CC)) >/dev/null 2>&1 && echo -race)
 
-.PHONY: demo test fleet sim mutants compat systemd build lint bench bench-swap fuzz clean
+.PHONY: demo test fleet sim mutants compat systemd prometheus build lint bench bench-swap fuzz clean
 
 build:
 	go build -o $(BIN) ./cmd/suffrage
@@ -47,6 +47,12 @@ compat: build
 systemd: build
 	@set -e; root=$$(mesh-tests/root.sh); \
 	SUFFRAGE_ROOT=$$root SUFFRAGE_BIN=$(CURDIR)/$(BIN) go test -count=1 -timeout 20m -v ./mesh-tests/systemd
+
+# The dashboards and the alert rules, in a real Prometheus that scrapes the demo's
+# fleet: mesh-tests/README.md. Debian's package is fetched where there is none.
+prometheus: build
+	@set -e; folder=$$(mesh-tests/prometheus.sh); \
+	SUFFRAGE_PROMETHEUS=$$folder SUFFRAGE_BIN=$(CURDIR)/$(BIN) go test -count=1 -timeout 10m -v ./mesh-tests/prometheus
 
 lint:
 	@out=$$(gofmt -l $$(git ls-files '*.go')); test -z "$$out" || { echo "not formatted: $$out"; exit 1; }
