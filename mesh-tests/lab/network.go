@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"reflect"
 	"strconv"
 	"strings"
 	"sync"
@@ -55,11 +56,11 @@ func (n *Network) devices() (tuns []*os.File, numbers []string, err error) {
 		n.spaces = append(n.spaces, ns)
 		tuns, numbers = append(tuns, tun), append(numbers, strconv.Itoa(i))
 	}
-	own, err := openTUN(observer)
+	own, err := openTUN(Observer)
 	if err != nil {
 		return tuns, nil, err
 	}
-	return append(tuns, own), append(numbers, strconv.Itoa(observer)), nil
+	return append(tuns, own), append(numbers, strconv.Itoa(Observer)), nil
 }
 
 func (n *Network) start(tuns []*os.File, numbers []string) error {
@@ -92,6 +93,11 @@ func (n *Network) Set(from, to int, l Link) error {
 	if err := l.validate(); err != nil {
 		return err
 	}
+	for _, host := range []int{from, to} {
+		if host != Observer && (host < 1 || host > n.hosts) {
+			return fmt.Errorf("lab: no host %d: there are %d", host, n.hosts)
+		}
+	}
 	line, err := json.Marshal(setLink{from, to, l})
 	if err != nil {
 		return fmt.Errorf("lab: %w", err)
@@ -114,6 +120,27 @@ func (n *Network) Get(from, to int) Link {
 	defer n.mu.Unlock()
 	return n.links[[2]int{from, to}]
 }
+
+// Clear takes away everything that was set.
+func (n *Network) Clear() error {
+	n.mu.Lock()
+	var set [][2]int
+	for pair, l := range n.links {
+		if !reflect.DeepEqual(l, Link{}) {
+			set = append(set, pair)
+		}
+	}
+	n.mu.Unlock()
+	var errs []error
+	for _, pair := range set {
+		errs = append(errs, n.Set(pair[0], pair[1], Link{}))
+	}
+	return errors.Join(errs...)
+}
+
+// In runs f on a thread that is in the network of a host. What f opens stays
+// there; what it starts in other goroutines is not there.
+func (n *Network) In(host int, f func() error) error { return inside(n.spaces[host-1], f) }
 
 // Close ends the router, and the networks with the last process in them.
 func (n *Network) Close() error {

@@ -41,7 +41,7 @@ func router() error {
 	for i, n := range numbers {
 		fd := 3 + i
 		if err := unix.SetNonblock(fd, true); err != nil {
-			return fmt.Errorf("lab: router: device of %s: %w", address(n), err)
+			return fmt.Errorf("lab: router: device of %s: %w", Address(n), err)
 		}
 		r.fds = append(r.fds, fd)
 		r.at[byte(n)] = i
@@ -115,11 +115,13 @@ type packet struct {
 
 type held []packet
 
-func (h held) Len() int           { return len(h) }
-func (h held) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
-func (h *held) Push(x any)        { *h = append(*h, x.(packet)) }
-func (h *held) Pop() any          { o := *h; p := o[len(o)-1]; *h = o[:len(o)-1]; return p }
-func (h held) Less(i, j int) bool { return h[i].due < h[j].due || h[i].due == h[j].due && h[i].seq < h[j].seq }
+func (h held) Len() int      { return len(h) }
+func (h held) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+func (h *held) Push(x any)   { *h = append(*h, x.(packet)) }
+func (h *held) Pop() any     { o := *h; p := o[len(o)-1]; *h = o[:len(o)-1]; return p }
+func (h held) Less(i, j int) bool {
+	return h[i].due < h[j].due || h[i].due == h[j].due && h[i].seq < h[j].seq
+}
 
 // maxHeld bounds the router's memory, in packets.
 const maxHeld = 200_000
@@ -132,7 +134,7 @@ func (r *carrier) carry() error {
 	debug.SetGCPercent(400)
 	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0)
 	// Without the right the lab is less exact, and no less true.
-	_ = unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 50}, 0)
+	_ = unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Flags: unix.SCHED_FLAG_RESET_ON_FORK, Priority: 50}, 0)
 	poll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
 		return fmt.Errorf("lab: router: %w", err)

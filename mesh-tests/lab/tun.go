@@ -12,9 +12,11 @@ import (
 // Addresses are 10.77.0.N: N is 1 to 250 for hosts, 254 for the tests' process.
 const mtu = 1500
 
-func address(n int) netip.Addr { return netip.AddrFrom4([4]byte{10, 77, 0, byte(n)}) }
+// Address is that of a host by number.
+func Address(n int) netip.Addr { return netip.AddrFrom4([4]byte{10, 77, 0, byte(n)}) }
 
-const observer = 254
+// Observer is the number of the tests' process in its own network.
+const Observer = 254
 
 // loopback brings up lo in the namespace of this thread.
 func loopback() error { return configure("lo", netip.Addr{}) }
@@ -59,7 +61,7 @@ func openTUN(n int) (*os.File, error) {
 		return nil, fmt.Errorf("lab: open /dev/net/tun: %w", err)
 	}
 	// os.File must not poll it: the router does that itself.
-	f := os.NewFile(uintptr(fd), fmt.Sprintf("tun of %s", address(n)))
+	f := os.NewFile(uintptr(fd), fmt.Sprintf("tun of %s", Address(n)))
 	r, err := unix.NewIfreq("eth0")
 	if err == nil {
 		r.SetUint16(unix.IFF_TUN | unix.IFF_NO_PI)
@@ -67,9 +69,9 @@ func openTUN(n int) (*os.File, error) {
 	}
 	if err != nil {
 		f.Close()
-		return nil, fmt.Errorf("lab: make eth0 of %s: %w", address(n), err)
+		return nil, fmt.Errorf("lab: make eth0 of %s: %w", Address(n), err)
 	}
-	if err := configure("eth0", address(n)); err != nil {
+	if err := configure("eth0", Address(n)); err != nil {
 		f.Close()
 		return nil, err
 	}
@@ -92,7 +94,7 @@ func namespace(n int) (ns, tun *os.File, err error) {
 			if tun, err = openTUN(n); err != nil {
 				return err
 			}
-			if ns, err = os.Open(fmt.Sprintf("/proc/thread-self/ns/net")); err != nil {
+			if ns, err = os.Open("/proc/thread-self/ns/net"); err != nil {
 				return fmt.Errorf("lab: %w", err)
 			}
 			return nil

@@ -7,8 +7,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"strconv"
-	"strings"
+	"runtime"
 	"syscall"
 	"testing"
 	"time"
@@ -17,32 +16,42 @@ import (
 )
 
 // What a process of the lab is, by this variable: empty outside, the cgroup's
-// path inside, or routerRole.
+// path inside, or routerRole. A process that is to become one of a host's is
+// told by its first argument: enterArgument.
 const (
 	roleVariable = "SUFFRAGE_LAB"
 	routerRole   = "router"
+	// keepVariable is where what a failed test leaves for its reader is kept.
+	keepVariable = "SUFFRAGE_LAB_KEEP"
 )
 
 // Main runs the tests inside a World. To be called by TestMain, with what it
 // returns as the exit code.
 func Main(m *testing.M) int {
-	switch role := os.Getenv(roleVariable); role {
-	case "":
-		return outside(m)
-	case routerRole:
-		if err := router(); err != nil {
+	inside := func(do func() error) int {
+		if err := do(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
 		return 0
-	default:
-		if err := enter(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-		return m.Run()
 	}
+	if len(os.Args) > 1 && os.Args[1] == enterArgument {
+		return inside(func() error { return become(os.Args[2:]) })
+	}
+	switch os.Getenv(roleVariable) {
+	case "":
+		return outside(m)
+	case routerRole:
+		return inside(router)
+	}
+	if code := inside(enter); code != 0 {
+		return code
+	}
+	return m.Run()
 }
+
+// Kept is a directory that outlives the World, for recordings.
+func Kept() string { return os.Getenv(keepVariable) }
 
 // Inside reports whether this process is in a World.
 func Inside() bool { return cgroup() != "" }
@@ -57,10 +66,10 @@ func Need(t testing.TB) {
 
 // missing says what the machine lacks for a World, nil for nothing.
 func missing() error {
-	var errs []error
 	if os.Geteuid() != 0 {
-		errs = append(errs, errors.New("lab: root is needed, for namespaces"))
+		return errors.New("lab: root is needed, for namespaces")
 	}
+	var errs []error
 	for _, dev := range []string{"/dev/net/tun", "/dev/fuse"} {
 		if f, err := os.OpenFile(dev, os.O_RDWR, 0); err != nil {
 			errs = append(errs, fmt.Errorf("lab: %w", err))
@@ -68,10 +77,40 @@ func missing() error {
 			f.Close()
 		}
 	}
-	if _, err := cgroup2(); err != nil {
-		errs = append(errs, err)
+	return errors.Join(append(errs, tryNamespace(), tryCgroup())...)
+}
+
+// tryNamespace makes a network of its own with a device in it: root in a
+// container often may not.
+func tryNamespace() error {
+	ns, tun, err := namespace(1)
+	if ns != nil {
+		ns.Close()
 	}
-	return errors.Join(errs...)
+	if tun != nil {
+		tun.Close()
+	}
+	return err
+}
+
+// tryCgroup makes a cgroup, and looks whether it can be frozen and killed.
+func tryCgroup() error {
+	root, err := cgroup2()
+	if err != nil {
+		return err
+	}
+	dir, owned, err := own(root)
+	if err != nil {
+		return err
+	}
+	defer owned.Close()
+	defer remove(dir)
+	for _, file := range []string{"cgroup.freeze", "cgroup.kill"} {
+		if _, err := os.Stat(filepath.Join(dir, file)); err != nil {
+			return fmt.Errorf("lab: this kernel's cgroups are too old (Linux 5.14): %w", err)
+		}
+	}
+	return nil
 }
 
 // cgroup2 is where the unified hierarchy is mounted.
@@ -94,10 +133,11 @@ func cgroup() string {
 	return role
 }
 
-const cgroupPrefix = "suffrage-lab-"
+// prefix begins the names of everything that could outlive a World.
+const prefix = "suffrage-lab-"
 
 // outside runs this same program again in namespaces of its own, and takes away
-// afterwards the only thing that outlives them: its cgroup.
+// afterwards what outlives them: its cgroup and its directory.
 func outside(m *testing.M) int {
 	if err := missing(); err != nil {
 		fmt.Fprintln(os.Stderr, "NOTE: without a lab the tests of this package are skipped:", err)
@@ -117,24 +157,33 @@ func world() (int, error) {
 		return 0, err
 	}
 	sweep(root)
-	dir := filepath.Join(root, cgroupPrefix+strconv.Itoa(os.Getpid()))
-	if err := os.Mkdir(dir, 0o755); err != nil {
-		return 0, fmt.Errorf("lab: %w", err)
+	group, owned, err := own(root)
+	if err != nil {
+		return 0, err
 	}
-	defer remove(dir)
+	defer owned.Close()
+	defer remove(group)
+	dir, owned, err := own(os.TempDir())
+	if err != nil {
+		return 0, err
+	}
+	defer owned.Close()
+	defer os.RemoveAll(dir)
 	self, err := os.Executable()
 	if err != nil {
 		return 0, fmt.Errorf("lab: %w", err)
 	}
 	cmd := exec.Command(self, os.Args[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-	cmd.Env = append(os.Environ(), roleVariable+"="+dir)
+	cmd.Env = append(os.Environ(), roleVariable+"="+group, keepVariable+"="+os.TempDir(), "TMPDIR="+dir)
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWPID | syscall.CLONE_NEWNET,
 		Pdeathsig:  syscall.SIGKILL,
 	}
-	// Ctrl-C reaches the inside by itself; this process has to live until that is over.
-	stop := make(chan os.Signal, 4)
+	// The parent-death signal is the thread's, not the process's.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	stop := make(chan os.Signal, 1)
 	signal.Notify(stop, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(stop)
 	if err := cmd.Start(); err != nil {
@@ -142,38 +191,62 @@ func world() (int, error) {
 	}
 	ended := make(chan struct{})
 	go func() {
-		_ = cmd.Wait()
+		_ = cmd.Wait() // how it ended is in ProcessState
 		close(ended)
 	}()
-	for {
-		select {
-		case <-stop:
-			// The first process of a namespace does not get signals that it does not
-			// handle, so after a moment it is killed, and all others with it.
-			select {
-			case <-ended:
-			case <-time.After(5 * time.Second):
-				_ = cmd.Process.Kill()
-			}
-			<-ended
-			return 130, nil
-		case <-ended:
-			return cmd.ProcessState.ExitCode(), nil
-		}
+	select {
+	case <-stop:
+		// With the first process of their namespace all others end.
+		_ = cmd.Process.Kill()
+		<-ended
+		return 130, nil
+	case <-ended:
 	}
+	if code := cmd.ProcessState.ExitCode(); code >= 0 {
+		return code, nil
+	}
+	return 0, fmt.Errorf("lab: the tests ended: %v", cmd.ProcessState)
 }
 
-// sweep removes what a killed run left: empty cgroups of processes that are gone.
-func sweep(root string) {
-	left, err := filepath.Glob(filepath.Join(root, cgroupPrefix+"*"))
-	if err != nil {
-		return
+// own makes a directory that is taken for somebody's as long as owned is open.
+// A lock tells that also across process namespaces, and where numbers of
+// processes are given anew.
+func own(root string) (dir string, owned *os.File, err error) {
+	if dir, err = os.MkdirTemp(root, prefix); err == nil {
+		owned, err = take(dir)
 	}
-	for _, dir := range left {
-		pid, err := strconv.Atoi(strings.TrimPrefix(filepath.Base(dir), cgroupPrefix))
-		if err == nil && syscall.Kill(pid, 0) == syscall.ESRCH {
-			remove(dir)
+	if err != nil {
+		return "", nil, fmt.Errorf("lab: a directory in %s: %w", root, err)
+	}
+	return dir, owned, nil
+}
+
+// take locks a directory, if nobody else has.
+func take(dir string) (*os.File, error) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// sweep removes what killed runs left: cgroups and directories that are nobody's.
+func sweep(root string) {
+	for _, left := range append(glob(filepath.Join(root, prefix+"*")), glob(filepath.Join(os.TempDir(), prefix+"*"))...) {
+		f, err := take(left)
+		if err != nil {
+			continue
 		}
+		if filepath.Dir(left) == root {
+			remove(left)
+		} else if err := os.RemoveAll(left); err != nil {
+			fmt.Fprintln(os.Stderr, "lab: left behind:", err)
+		}
+		f.Close()
 	}
 }
 
