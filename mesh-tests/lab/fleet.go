@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -28,6 +29,8 @@ type Plan struct {
 	Hosts, Voters int
 	// Controllers are the hosts that have one.
 	Controllers []string
+	// Disks are the hosts whose data is on a Disk.
+	Disks []string
 }
 
 // Fleet is hosts with Suffrage on them.
@@ -38,6 +41,7 @@ type Fleet struct {
 	Client *clientv3.Client
 
 	voters  []string
+	disks   map[string]*Disk
 	end     context.CancelFunc
 	running errgroup.Group
 }
@@ -66,6 +70,9 @@ func NewFleet(ctx context.Context, p Plan) (_ *Fleet, err error) {
 	if err := d.Write(settings); err != nil {
 		return f, err
 	}
+	if err := f.mount(d, p.Disks); err != nil {
+		return f, err
+	}
 	if f.Network, err = NewNetwork(p.Hosts); err != nil {
 		return f, err
 	}
@@ -75,6 +82,34 @@ func NewFleet(ctx context.Context, p Plan) (_ *Fleet, err error) {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
 	return f, f.start(ctx, d)
+}
+
+// mount puts the data of hosts on disks of their own.
+func (f *Fleet) mount(d *demo.Fleet, hosts []string) error {
+	f.disks = map[string]*Disk{}
+	for _, name := range hosts {
+		h, err := d.Host(name)
+		if err != nil {
+			return err
+		}
+		backing := h.Path("disk")
+		if err := os.Mkdir(backing, 0o700); err != nil {
+			return fmt.Errorf("lab: %s: %w", name, err)
+		}
+		if f.disks[name], err = MountDisk(backing, h.Path(demo.DataDir)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Disk is that of a host of Plan.Disks.
+func (f *Fleet) Disk(host string) *Disk {
+	d := f.disks[host]
+	if d == nil {
+		panic("lab: " + host + " has no disk of its own")
+	}
+	return d
 }
 
 func (f *Fleet) makeNodes(d *demo.Fleet, program string) error {
@@ -204,6 +239,11 @@ func (f *Fleet) Close() error {
 	}
 	for _, n := range f.Nodes {
 		errs = append(errs, n.Close())
+	}
+	for _, d := range f.disks {
+		if d != nil {
+			errs = append(errs, d.Close())
+		}
 	}
 	if f.Network != nil {
 		errs = append(errs, f.Network.Close())

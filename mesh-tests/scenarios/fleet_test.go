@@ -27,25 +27,24 @@ type fleet struct {
 	seat string // the host at which the owner sits
 }
 
-// begin starts a fleet of so many hosts, of which the first three vote, and waits
-// until it is well; the test ends with looking whether it is well again.
-func begin(t *testing.T, hosts int, controllers ...string) *fleet {
+// five hosts, of which three vote and two have a controller.
+var five = lab.Plan{Hosts: 5, Voters: 3, Controllers: []string{"h1", "h2"}}
+
+// begin starts a fleet and waits until it is well.
+func begin(t *testing.T, p lab.Plan) *fleet {
 	t.Helper()
 	lab.Need(t)
-	program := os.Getenv("SUFFRAGE_BIN")
-	if program == "" {
+	p.Program = os.Getenv("SUFFRAGE_BIN")
+	if p.Program == "" {
 		t.Skip("SKIPPED, nothing was proven: SUFFRAGE_BIN is not set: make mesh")
 	}
-	if len(controllers) == 0 {
-		controllers = []string{"h1", "h2"}
-	}
-	dir, err := os.MkdirTemp("", "") // a short path, for its sockets
-	if err != nil {
+	var err error
+	if p.Dir, err = os.MkdirTemp("", ""); err != nil { // a short path, for its sockets
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { keepLogs(t, dir) })
+	t.Cleanup(func() { keepLogs(t, p.Dir) })
 	f := &fleet{t: t, seat: "h1"}
-	if f.Fleet, err = lab.NewFleet(t.Context(), lab.Plan{Program: program, Dir: dir, Hosts: hosts, Voters: 3, Controllers: controllers}); err != nil {
+	if f.Fleet, err = lab.NewFleet(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {

@@ -12,7 +12,7 @@ import (
 var slow = lab.Link{Delay: 75 * time.Millisecond}
 
 func TestSlowLink(t *testing.T) {
-	f := begin(t, 5)
+	f := begin(t, five)
 	f.do(f.Around("h3", slow))
 	op := f.swapped("h3")
 	f.do(f.Heal())
@@ -22,7 +22,7 @@ func TestSlowLink(t *testing.T) {
 // A round trip goes there and back, so one slow direction is a slow host, and
 // the host is to blame from whichever end one looks.
 func TestAsymmetricLink(t *testing.T) {
-	f := begin(t, 5)
+	f := begin(t, five)
 	for _, other := range []string{"h1", "h2", "h4", "h5"} {
 		f.do(f.OneWay("h3", other, lab.Link{Delay: 150 * time.Millisecond}))
 	}
@@ -34,7 +34,7 @@ func TestAsymmetricLink(t *testing.T) {
 // A pair of voters of which one does not hear the other: nobody knows whose
 // fault it is, and no change is safe meanwhile.
 func TestPairCutOneWay(t *testing.T) {
-	f := begin(t, 5)
+	f := begin(t, five)
 	f.do(f.OneWay("h2", "h3", lab.Link{Cut: true}))
 	f.until("the pair is named, and nothing is planned", func(s lab.Status) bool {
 		return s.Decision.Plan == nil && (s.Refuses(membership.PairUnreachable, "h2,h3") || s.Refuses(membership.VoterNotResponding, "h2") || s.Refuses(membership.VoterNotResponding, "h3"))
@@ -47,7 +47,7 @@ func TestPairCutOneWay(t *testing.T) {
 // One voter of three is alone for a while. There nothing is known; the others
 // go on, and nobody is swapped for being away.
 func TestMinorityPartition(t *testing.T) {
-	f := begin(t, 5)
+	f := begin(t, five)
 	f.do(f.Apart([]string{"h3"}, []string{"h1", "h2", "h4", "h5"}))
 	f.until("h3 is away, and nothing is planned", func(s lab.Status) bool {
 		return s.Decision.Plan == nil && (s.Refuses(membership.VoterNotResponding, "h3") || s.Refuses(membership.VoterDown, "h3"))
@@ -66,7 +66,7 @@ func TestMinorityPartition(t *testing.T) {
 // A newcomer that etcd cannot reach for its peers: it is given up, cleaned up,
 // and not tried again for a while. Its agent answers all the time.
 func TestBlockedLearner(t *testing.T) {
-	f := begin(t, 5)
+	f := begin(t, five)
 	f.do(f.Around("h4", lab.Link{Ports: []uint16{2380}}))
 	op := f.ask("h3", "h4")
 	f.unchanged(op)

@@ -11,7 +11,7 @@ import (
 // A frozen voter still accepts connections. It is the owner's case and no reason
 // to swap, and as soon as it goes on it is a voter like any other.
 func TestPausedVoter(t *testing.T) {
-	f := begin(t, 5)
+	f := begin(t, five)
 	f.do(f.Node("h3").Freeze())
 	f.until("it does not respond, and nothing is planned", func(s lab.Status) bool {
 		return s.Decision.Plan == nil && (s.Refuses(membership.VoterNotResponding, "h3") || s.Refuses(membership.VoterDown, "h3"))
@@ -25,7 +25,7 @@ func TestPausedVoter(t *testing.T) {
 // The host whose etcd leads loses its power: another leads, and the clients'
 // writes go on within the ten seconds that each has. It boots, and all are well.
 func TestLeaderLosesPower(t *testing.T) {
-	f := begin(t, 5)
+	f := begin(t, five)
 	leader := f.until("one leads", func(s lab.Status) bool { return s.Leader != "" }).Leader
 	f.seat = map[bool]string{true: "h2", false: "h1"}[leader == "h1"]
 	f.do(f.Node(leader).PowerOff(t.Context()))
@@ -38,7 +38,7 @@ func TestLeaderLosesPower(t *testing.T) {
 // Whoever holds the Lease is frozen in the middle of an operation for longer
 // than it lasts: another carries it out, and the thawed one does nothing to it.
 func TestFrozenLeaseHolder(t *testing.T) {
-	f := begin(t, 6, "h5", "h6")
+	f := begin(t, lab.Plan{Hosts: 6, Voters: 3, Controllers: []string{"h5", "h6"}})
 	var frozen string
 	var term uint64
 	done := f.during(func(op membership.Operation) bool { return op.InMember != "" }, func(op membership.Operation) error {

@@ -1,0 +1,24 @@
+package scenarios
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"suffrage/mesh-tests/lab"
+)
+
+// A disk whose fsyncs take 600 ms where 200 are allowed, under a voter that
+// follows: etcd's histogram and the agent's own probe are both on it.
+func TestSlowDisk(t *testing.T) {
+	p := five
+	p.Disks = []string{"h1", "h2", "h3"}
+	f := begin(t, p)
+	leader := f.until("one leads", func(s lab.Status) bool { return s.Leader != "" }).Leader
+	out := map[bool]string{true: "h2", false: "h3"}[leader == "h3"]
+	f.Disk(out).Slow(600 * time.Millisecond)
+	op := f.swapped(out)
+	f.Disk(out).Slow(0)
+	voters := slices.DeleteFunc([]string{"h1", "h2", "h3", op.In}, func(v string) bool { return v == out })
+	f.well(voters...)
+}
