@@ -1,7 +1,6 @@
 package scenarios
 
 import (
-	"slices"
 	"testing"
 	"time"
 
@@ -19,6 +18,5 @@ func TestSlowDisk(t *testing.T) {
 	f.Disk(out).Slow(600 * time.Millisecond)
 	op := f.swapped(out)
 	f.Disk(out).Slow(0)
-	voters := slices.DeleteFunc([]string{"h1", "h2", "h3", op.In}, func(v string) bool { return v == out })
-	f.well(voters...)
+	f.well(f.after(op)...)
 }

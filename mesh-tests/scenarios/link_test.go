@@ -16,7 +16,35 @@ func TestSlowLink(t *testing.T) {
 	f.do(f.Around("h3", slow))
 	op := f.swapped("h3")
 	f.do(f.Heal())
-	f.well("h1", "h2", op.In)
+	f.well(f.after(op)...)
+	for range 3 { // it stays out, however often it boots
+		f.do(f.Node("h3").Reboot(t.Context()))
+	}
+	f.well(f.after(op)...)
+}
+
+// The voter whose link is slow leads: leadership goes first.
+func TestSlowLeader(t *testing.T) {
+	f := begin(t, five)
+	leader := f.until("one leads", func(s lab.Status) bool { return s.Leader != "" }).Leader
+	f.do(f.Around(leader, slow))
+	op := f.swapped(leader)
+	f.do(f.Heal())
+	f.well(f.after(op)...)
+}
+
+// Two voters of three behind one bad access point: moving one would not help.
+func TestTwoSlowVoters(t *testing.T) {
+	f := begin(t, five)
+	for _, near := range []string{"h2", "h3"} {
+		for _, other := range []string{"h1", "h4", "h5"} {
+			f.do(f.Between(near, other, slow))
+		}
+	}
+	f.until("more are to blame than may fail", func(s lab.Status) bool { return s.RefusesAny(membership.ManyUnfit) && s.Decision.Plan == nil })
+	f.do(f.Heal())
+	f.well("h1", "h2", "h3")
+	f.quiet()
 }
 
 // A round trip goes there and back, so one slow direction is a slow host, and
@@ -28,7 +56,7 @@ func TestAsymmetricLink(t *testing.T) {
 	}
 	op := f.swapped("h3")
 	f.do(f.Heal())
-	f.well("h1", "h2", op.In)
+	f.well(f.after(op)...)
 }
 
 // A pair of voters of which one does not hear the other: nobody knows whose
