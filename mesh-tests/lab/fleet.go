@@ -128,11 +128,6 @@ func (f *Fleet) makeNodes(d *demo.Fleet, program string) error {
 		}
 		f.Nodes = append(f.Nodes, n)
 		f.running.Go(func() error { return n.unit.Run(ctx, n.socket) })
-		if !dh.Voter {
-			if err := n.fence(); err != nil {
-				return err
-			}
-		}
 	}
 	return nil
 }
@@ -155,6 +150,11 @@ func (f *Fleet) start(ctx context.Context, d *demo.Fleet) (err error) {
 		}
 	}
 	for _, n := range f.Nodes {
+		if !slices.Contains(f.voters, n.Name) {
+			if err := n.fence(); err != nil {
+				return err
+			}
+		}
 		if err := n.enable("member"); err != nil {
 			return err
 		}
