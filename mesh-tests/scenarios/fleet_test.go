@@ -105,6 +105,21 @@ func (f *fleet) until(what string, is func(lab.Status) bool) lab.Status {
 	return s
 }
 
+// down waits until the controller has called a voter down, which takes a window,
+// and checks that it plans nothing.
+func (f *fleet) down(host string) {
+	f.t.Helper()
+	f.wait(host+" is down, and stays a voter", func() bool {
+		d, err := f.Decision(f.t.Context())
+		if err == nil && d.Plan != nil {
+			f.t.Errorf("planned: %s", d)
+		}
+		return err == nil && slices.ContainsFunc(d.Refusals, func(r membership.Refusal) bool {
+			return r.Code == membership.VoterDown && r.Subject == host
+		})
+	})
+}
+
 // swapped waits until a voter was swapped out. Before that an operation may have
 // turned back, since on a busy machine the newcomer can be slow too; then the
 // members have to be those from before.

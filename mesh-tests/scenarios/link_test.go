@@ -85,7 +85,7 @@ func TestMinorityPartition(t *testing.T) {
 		return s.Refuses(membership.MembershipUnknown, "") && s.Decision.Plan == nil && s.Decision.FitVoters == 0
 	})
 	f.seat = "h1"
-	f.until("it has been away for a window, and stays a voter", func(s lab.Status) bool { return s.Refuses(membership.VoterDown, "h3") })
+	f.down("h3")
 	f.do(f.Heal())
 	f.well("h1", "h2", "h3")
 	f.quiet()

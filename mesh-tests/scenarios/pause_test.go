@@ -18,7 +18,7 @@ func TestPausedVoter(t *testing.T) {
 	f.until("it does not respond, and nothing is planned", func(s lab.Status) bool {
 		return s.Decision.Plan == nil && (s.Refuses(membership.VoterNotResponding, "h3") || s.Refuses(membership.VoterDown, "h3"))
 	})
-	f.until("it has been away for a window, and stays a voter", func(s lab.Status) bool { return s.Refuses(membership.VoterDown, "h3") })
+	f.down("h3")
 	f.do(f.Node("h3").Thaw())
 	f.well("h1", "h2", "h3")
 	f.quiet()
