@@ -114,10 +114,12 @@ func (f *fleet) down(host string) {
 		if err == nil && d.Plan != nil {
 			f.t.Errorf("planned: %s", d)
 		}
-		return err == nil && slices.ContainsFunc(d.Refusals, func(r membership.Refusal) bool {
-			return r.Code == membership.VoterDown && r.Subject == host
-		})
+		return err == nil && calledDown(d, host)
 	})
+}
+
+func calledDown(d membership.Decision, host string) bool {
+	return slices.ContainsFunc(d.Refusals, func(r membership.Refusal) bool { return r.Code == membership.VoterDown && r.Subject == host })
 }
 
 // swapped waits until a voter was swapped out. Before that an operation may have
@@ -206,9 +208,9 @@ func (f *fleet) during(when func(membership.Operation) bool, do func(membership.
 // refused checks that a swap is, because of the newcomer.
 func (f *fleet) refused(code membership.Code, out, in string) {
 	f.t.Helper()
-	_, err := f.Node(f.seat).Suffrage(f.t.Context(), "swap", out, in, "--yes")
-	if want := fmt.Sprintf("%s(%s", code, in); err == nil || !strings.Contains(err.Error(), want) {
-		f.t.Errorf("want %s): %v", want, err)
+	said, err := f.Node(f.seat).Suffrage(f.t.Context(), "swap", out, in, "--yes")
+	if want := fmt.Sprintf("%s(%s", code, in); err == nil || !strings.Contains(said, want) {
+		f.t.Errorf("want %s): %v: %s", want, err, said)
 	}
 }
 
