@@ -10,11 +10,12 @@
 //     own moves them, and holds them back, loses them or blocks them as told,
 //     by pair and direction. There is no netem in every kernel, and this is the
 //     same everywhere.
-//   - Host is one machine: Start, Freeze, Thaw, PowerOff, Boot.
+//   - Host is one machine: Start, Run, Freeze, Thaw, Kill.
 //   - Disk is a file system of a host that passes everything through to the
-//     disk, and makes fsync slow, hang or fail.
+//     disk, and makes each fsync take as long as told.
 //   - Fleet is hosts with Suffrage on them: agents, members, controllers, the
-//     configuration that a real host would have but for its speed.
+//     configuration that a real host would have but for its speed. Node is one
+//     of them: PowerOff, Boot, and what its owner runs there.
 //
 // Needed: Linux, root, /dev/net/tun, /dev/fuse and a cgroup2 to write in. Where
 // something is missing the tests are skipped and say what.
