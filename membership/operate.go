@@ -28,6 +28,7 @@ func (a *assessment) operate() (Operation, *Act, []Refusal) {
 	}
 	m.resume()
 	m.find()
+	m.learn()
 	act, held := (*Act)(nil), m.foreign()
 	stop := a.in.Policy.Stop
 	stopped := stop != nil && stop.Operation == m.op.ID
@@ -36,6 +37,11 @@ func (a *assessment) operate() (Operation, *Act, []Refusal) {
 		act, held = m.next()
 	case m.requested() != nil: // nothing is left asked for, by an operation that is no more
 		act, held = m.do(WithdrawRemoval, "remove", m.op.Out, m.op.OutMember, m.takenOver(held)), nil
+	case m.trapped() != nil && !m.settling():
+		x := m.trapped()
+		act, held = m.do(Unfence, "remove", x.Host, x.ID, "it votes, and has to be able to start: "+m.takenOver(held)), nil
+	case m.trapped() != nil && held == nil:
+		act = m.wait("remove", "a removal of "+m.trapped().Host+" that was asked for may still come")
 	case stopped:
 		act, held = m.finish(Stopped, "stopped by "+stop.By)
 	}
@@ -43,6 +49,21 @@ func (a *assessment) operate() (Operation, *Act, []Refusal) {
 		m.op.note(held[0].String())
 	}
 	return *m.op, act, held
+}
+
+// trapped is a voter behind a fence that this operation put up, nil for none.
+// What it ends by itself, it lifts; where it ends in the middle, the voter would
+// never start again once it is down.
+func (m *motion) trapped() *Member {
+	for _, x := range []*Member{m.out, m.in} {
+		if x == nil || x.Learner || x.Host == "" {
+			continue
+		}
+		if s := m.server(x.Host); s != nil && s.Fenced {
+			return x
+		}
+	}
+	return nil
 }
 
 // takenOver says why a removal is not left armed.
@@ -86,6 +107,19 @@ func (m *motion) since(t time.Time) time.Duration {
 		t = m.op.Resumed
 	}
 	return max(0, m.in0().Now.Sub(t))
+}
+
+// learn notes what the newest act failed by.
+func (m *motion) learn() {
+	f := m.in0().Failed
+	if f == nil || f.Operation != m.op.ID {
+		return
+	}
+	m.op.note(fmt.Sprintf("%s %s: %s", f.Verb, f.Host, f.Error))
+	if f.Verb == SaveSnapshot {
+		others := slices.DeleteFunc(m.op.Unsaved, func(h string) bool { return h == f.Host })
+		m.op.Unsaved = append(others, f.Host)
+	}
 }
 
 // find looks up the two members, and learns the newcomer's ID from the list.

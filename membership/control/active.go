@@ -95,7 +95,7 @@ func (l *Loop) step(ctx context.Context, o *Operator, journal func() (*membershi
 	if err != nil {
 		return "", err
 	}
-	in, d, err := l.look(ctx, open, o.Journal.Term())
+	in, d, err := l.look(ctx, open, o)
 	if err != nil {
 		return "", err
 	}

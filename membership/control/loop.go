@@ -57,7 +57,7 @@ func (l *Loop) Run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		in, d, err := l.look(ctx, open, 0)
+		in, d, err := l.look(ctx, open, nil)
 		if err != nil {
 			return err
 		}
@@ -86,15 +86,17 @@ func (l *Loop) peek(ctx context.Context) (*membership.Operation, error) {
 	return open, nil
 }
 
-// look is one round up to its decision, and its report. term is that of the
-// Lease while it is held, 0 while it is not.
-func (l *Loop) look(ctx context.Context, open *membership.Operation, term uint64) (membership.Inputs, membership.Decision, error) {
+// look is one round up to its decision, and its report. o is the operator while
+// the Lease is held, nil while it is not.
+func (l *Loop) look(ctx context.Context, open *membership.Operation, o *Operator) (membership.Inputs, membership.Decision, error) {
 	began := time.Now()
 	in, err := l.Gatherer.Gather(ctx)
 	if err != nil {
 		return in, membership.Decision{}, fmt.Errorf("control: round ended: %w", err)
 	}
-	in.Open, in.Term = open, term
+	if in.Open = open; o != nil {
+		in.Term, in.Failed = o.Journal.Term(), o.Failed
+	}
 	d := membership.Decide(in)
 	if err := l.Gatherer.Remember(ctx, d); err != nil && ctx.Err() == nil {
 		l.Log.Warn("ages of the decision not written down", "err", err)
