@@ -3,6 +3,9 @@ package lab
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -30,6 +33,9 @@ func MountDisk(backing, at string) (*Disk, error) {
 	root := &fs.LoopbackRoot{Path: backing, Dev: uint64(st.Dev)}
 	top := &onDisk{&fs.LoopbackNode{RootData: root}, d}
 	root.RootNode = top
+	// No process is started before the connection is ours alone.
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
 	var err error
 	d.server, err = fs.Mount(at, top, &fs.Options{MountOptions: fuse.MountOptions{
 		DirectMountStrict: true, // no helper program is needed
@@ -40,7 +46,29 @@ func MountDisk(backing, at string) (*Disk, error) {
 	if err != nil {
 		return nil, fmt.Errorf("lab: mount a disk at %s: %w", at, err)
 	}
-	return d, nil
+	return d, keepConnections()
+}
+
+// keepConnections has no process inherit our ends of FUSE connections: go-fuse
+// leaves them open for all. One that has a file open there, and the last such
+// end, could not be killed: it would wait for an answer from nobody.
+func keepConnections() error {
+	const dir = "/proc/self/fd"
+	open, err := os.ReadDir(dir)
+	if err != nil {
+		return fmt.Errorf("lab: %w", err)
+	}
+	for _, f := range open {
+		if to, _ := os.Readlink(filepath.Join(dir, f.Name())); to != "/dev/fuse" { // what is closed by now is none
+			continue
+		}
+		fd, err := strconv.Atoi(f.Name())
+		if err != nil {
+			return fmt.Errorf("lab: %s: %w", dir, err)
+		}
+		syscall.CloseOnExec(fd)
+	}
+	return nil
 }
 
 // Slow has each fsync that begins from now on take at least this long, 0 for as

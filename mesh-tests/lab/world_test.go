@@ -25,9 +25,16 @@ func TestInAnother(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := h.Start(t.Context(), "sleep", "sleep", "1000"); err != nil {
+	at := t.TempDir()
+	if _, err := MountDisk(t.TempDir(), at); err != nil {
 		t.Fatal(err)
 	}
+	// It dies with a file open that only we could answer for.
+	open := filepath.Join(at, "open")
+	if _, err := h.Start(t.Context(), "sleep", "sh", "-c", "exec 5>"+open+"; sleep 1000"); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the file is open", func() bool { _, err := os.Stat(open); return err == nil })
 	if err := h.Freeze(); err != nil {
 		t.Fatal(err)
 	}
