@@ -38,3 +38,21 @@ func TestStatusSaysWhatIsNotKnown(t *testing.T) {
 		}
 	}
 }
+
+// A command looks once. What it has not watched it gives no age, and what the
+// controller has watched keeps its own.
+func TestNoAgeOfWhatNobodyWatched(t *testing.T) {
+	now := time.Date(2026, 8, 6, 12, 0, 0, 0, time.UTC)
+	say := func(since time.Time) string {
+		var b bytes.Buffer
+		headline(&b, membership.Decision{Kind: membership.Refused, At: now, Since: since,
+			Refusals: []membership.Refusal{{Code: membership.VoterNotResponding, Subject: "h3", Kind: membership.Hold, Since: since}}}, now)
+		return b.String()
+	}
+	if got := say(now); strings.Contains(got, "since") {
+		t.Errorf("nobody knows since when:\n%s", got)
+	}
+	if got := say(now.Add(-2 * time.Minute)); strings.Count(got, "since 2 min ago") != 2 {
+		t.Errorf("both are two minutes old:\n%s", got)
+	}
+}
