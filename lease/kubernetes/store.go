@@ -7,10 +7,9 @@
 // holderIdentity by hand ends the holder's Lease, as with any other write, and
 // the next one still waits for the whole duration.
 //
-// The version is resourceVersion, the Floor that of the list that the Lease was
-// read with: the revision of the store behind the API server. Both are numbers
-// that grow with every write (Kubernetes promises it since 1.35; with etcd and
-// with K3s's kine it was always so).
+// The version is resourceVersion, which with etcd behind the API server is the
+// mod revision of the Lease's key there, and the Floor is the resourceVersion of
+// the list that the Lease was read with: etcd's revision.
 package kubernetes
 
 import (
@@ -18,6 +17,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"strconv"
 	"time"
 
@@ -36,8 +36,16 @@ const Annotation = "suffrage.io/lease"
 // Store is the record in the Lease of one namespace.
 type Store struct {
 	rest      rest.Interface
+	http      *http.Client
 	namespace string
 }
+
+// EtcdKey is where the API server keeps the Lease in its etcd. The mod revision
+// of that key is the Lease's Version, so a transaction in etcd can be made to
+// depend on the Lease. Kubernetes does not promise the layout, and has not changed
+// it since there are Leases; with another --etcd-prefix than /registry, which is
+// kube-apiserver's default and K3s's, there is nothing at the key.
+func (s *Store) EtcdKey() string { return "/registry/leases/" + s.namespace + "/" + lease.Name }
 
 // Get reads from the store behind the API server, not from its cache: a list
 // that names no version is that, as of the revision that it carries.

@@ -12,9 +12,6 @@ package kubetest
 
 import (
 	"bytes"
-	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"fmt"
 	"net/http"
 	"net/netip"
@@ -50,6 +47,7 @@ type Server struct {
 	address netip.AddrPort
 	dir     string // keys, tokens
 	ca      []byte
+	http    *http.Client
 	log     bytes.Buffer
 	cmd     *exec.Cmd
 	done    chan struct{}
@@ -70,6 +68,7 @@ func New(t testing.TB, users ...string) *Server {
 	if err := s.keys(append([]string{Admin}, users...)); err != nil {
 		t.Fatal(err)
 	}
+	s.http = s.client()
 	s.Start()
 	s.WaitReady()
 	return s
@@ -133,11 +132,8 @@ func (s *Server) Signal(sig syscall.Signal) {
 // WaitReady waits until the server calls itself ready.
 func (s *Server) WaitReady() {
 	s.t.Helper()
-	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(s.ca)
-	c := http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: roots}}}
 	for until := time.Now().Add(Patience); ; {
-		if s.ready(&c) {
+		if code, _ := s.call(http.MethodGet, "/readyz", "", nil); code == http.StatusOK {
 			return
 		}
 		select {
@@ -149,20 +145,6 @@ func (s *Server) WaitReady() {
 			s.t.Fatal("the API server does not get ready")
 		}
 	}
-}
-
-func (s *Server) ready(c *http.Client) bool {
-	req, err := http.NewRequestWithContext(context.Background(), http.MethodGet, "https://"+s.address.String()+"/readyz", nil)
-	if err != nil {
-		return false
-	}
-	req.Header.Set("Authorization", "Bearer "+token(Admin))
-	r, err := c.Do(req)
-	if err != nil {
-		return false
-	}
-	r.Body.Close()
-	return r.StatusCode == http.StatusOK
 }
 
 // Config is how a user reaches the server.
