@@ -47,7 +47,7 @@ func New(cfg *rest.Config, namespace string) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("lease: client for %s: %w", cfg.Host, err)
 	}
-	return &Store{rest: c, http: httpClient, namespace: namespace}, nil
+	return &Store{rest: c, http: httpClient, host: cfg.Host, namespace: namespace}, nil
 }
 
 // Close closes the connections.

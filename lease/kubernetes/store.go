@@ -37,6 +37,7 @@ const Annotation = "suffrage.io/lease"
 type Store struct {
 	rest      rest.Interface
 	http      *http.Client
+	host      string // for errors
 	namespace string
 }
 
@@ -157,21 +158,4 @@ func object(r lease.Record, old lease.Version, now time.Time) ([]byte, error) {
 func refused(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) ||
 		apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) || apierrors.IsRequestEntityTooLargeError(err) || apierrors.IsTooManyRequests(err)
-}
-
-// failed adds what was done and, where it is known, what would help.
-func (s *Store) failed(op string, err error) error {
-	err = fmt.Errorf("lease: %s Lease %s/%s: %w", op, s.namespace, lease.Name, err)
-	switch {
-	case apierrors.IsForbidden(err):
-		// The message of the server names user, verb, resource and namespace.
-		return fmt.Errorf("%w: deploy/kubernetes/rbac.yaml has the rules that it needs", err)
-	case apierrors.IsUnauthorized(err):
-		return fmt.Errorf("%w: the token or certificate of the kubeconfig is not one of this cluster, or ran out", err)
-	case apierrors.IsNotFound(err):
-		return fmt.Errorf("%w: create it with 'kubectl create namespace %s'", err, s.namespace)
-	case apierrors.IsInvalid(err):
-		return fmt.Errorf("%w: all annotations of an object may have 256 KiB together, of which the record takes up to 95: remove what others put there", err)
-	}
-	return err
 }
