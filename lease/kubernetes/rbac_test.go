@@ -5,15 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	rbac "k8s.io/api/rbac/v1"
-	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/yaml"
 
 	"suffrage/lease"
 	"suffrage/lease/kubernetes"
@@ -21,41 +18,6 @@ import (
 )
 
 const deployed = "../../deploy/kubernetes/"
-
-// apply creates what a manifest has, and gives its Role.
-func apply(t *testing.T, s *kubetest.Server, file string) (role rbac.Role) {
-	t.Helper()
-	text, err := os.ReadFile(deployed + file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for doc := range strings.SplitSeq(string(text), "\n---\n") {
-		object, err := yaml.YAMLToJSON([]byte(doc))
-		if err != nil {
-			t.Fatal(err)
-		}
-		var o meta.PartialObjectMetadata
-		if err := json.Unmarshal(object, &o); err != nil {
-			t.Fatal(err)
-		}
-		at := map[string]string{
-			"Namespace":      "/api/v1/namespaces",
-			"ServiceAccount": "/api/v1/namespaces/" + o.Namespace + "/serviceaccounts",
-			"Role":           roles(o.Namespace),
-			"RoleBinding":    "/apis/rbac.authorization.k8s.io/v1/namespaces/" + o.Namespace + "/rolebindings",
-		}[o.Kind]
-		if at == "" {
-			t.Fatalf("%s has a %s, which this test does not know", file, o.Kind)
-		}
-		s.Create(t, at, string(object))
-		if o.Kind == "Role" {
-			if err := yaml.UnmarshalStrict([]byte(doc), &role); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	return role
-}
 
 func roles(namespace string) string {
 	return "/apis/rbac.authorization.k8s.io/v1/namespaces/" + namespace + "/roles"
@@ -68,8 +30,11 @@ func TestDeployedRules(t *testing.T) {
 	ns := kubernetes.DefaultConfig().Namespace
 	user := "system:serviceaccount:" + ns + ":suffrage"
 	s := kubetest.New(t, user)
-	apply(t, s, "namespace.yaml")
-	role := apply(t, s, "rbac.yaml")
+	s.Apply(t, deployed+"namespace.yaml")
+	var role rbac.Role
+	if err := json.Unmarshal(s.Apply(t, deployed+"rbac.yaml")["Role"], &role); err != nil {
+		t.Fatal(err)
+	}
 	if role.Name == "" || role.Namespace != ns {
 		t.Fatalf("no Role in namespace %s", ns)
 	}

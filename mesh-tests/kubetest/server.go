@@ -18,6 +18,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -38,11 +39,19 @@ const Admin = "admin"
 // machine takes a minute to be ready.
 const Patience = 3 * time.Minute
 
-// Server is one API server and the etcd member below it.
+// Below is an etcd that is there already. Endpoints are client URLs; the files
+// are of a client's certificate.
+type Below struct {
+	Endpoints     []string
+	CA, Cert, Key string
+}
+
+// Server is one API server and the etcd below it.
 type Server struct {
-	Etcd *membertest.Cluster
+	Etcd *membertest.Cluster // one member; nil Over another etcd
 
 	t       testing.TB
+	below   Below
 	program string
 	address netip.AddrPort
 	dir     string // keys, tokens
@@ -57,14 +66,29 @@ type Server struct {
 // New starts both and waits until the server is ready.
 func New(t testing.TB, users ...string) *Server {
 	t.Helper()
+	needProgram(t)
+	etcd := membertest.New(t, membertest.Options{Size: 1})
+	s := Over(t, etcd.Members[0].Address, Below{Endpoints: etcd.Endpoints()}, users...)
+	s.Etcd = etcd
+	return s
+}
+
+func needProgram(t testing.TB) string {
+	t.Helper()
 	program := os.Getenv(Variable)
 	if program == "" {
 		t.Skipf("SKIPPED: %s names no Kubernetes API server: 'make kube-test' builds one and runs this test", Variable)
 	}
-	etcd := membertest.New(t, membertest.Options{Size: 1})
-	host := etcd.Members[0].Address.As4()
-	host[3] = 200 // beside the members, which count from 1
-	s := &Server{Etcd: etcd, t: t, program: program, address: netip.AddrPortFrom(netip.AddrFrom4(host), 6443), dir: t.TempDir()}
+	return program
+}
+
+// Over starts the server alone, over an etcd that is there, on the loopback
+// address that ends in 200 instead of near's last number.
+func Over(t testing.TB, near netip.Addr, below Below, users ...string) *Server {
+	t.Helper()
+	host := near.As4()
+	host[3] = 200
+	s := &Server{t: t, program: needProgram(t), below: below, address: netip.AddrPortFrom(netip.AddrFrom4(host), 6443), dir: t.TempDir()}
 	if err := s.keys(append([]string{Admin}, users...)); err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +102,8 @@ func (s *Server) file(name string) string { return filepath.Join(s.dir, name) }
 
 func (s *Server) args() []string {
 	return []string{
-		"--etcd-servers=" + s.Etcd.Endpoints()[0],
+		"--etcd-servers=" + strings.Join(s.below.Endpoints, ","),
+		"--etcd-cafile=" + s.below.CA, "--etcd-certfile=" + s.below.Cert, "--etcd-keyfile=" + s.below.Key,
 		"--bind-address=" + s.address.Addr().String(), "--advertise-address=" + s.address.Addr().String(),
 		fmt.Sprintf("--secure-port=%d", s.address.Port()),
 		"--tls-cert-file=" + s.file("server.crt"), "--tls-private-key-file=" + s.file("server.key"),
