@@ -315,6 +315,10 @@ func (f *fleet) apply(line string) error {
 		f.apply("agent " + arg(1) + " 1h")
 	case "unsaved":
 		f.in.Open.Snapshot = nil
+	case "failed": // failed VERB HOST ERROR: the newest act
+		f.in.Failed = &Failure{Operation: f.in.Open.ID, Verb: Verb(arg(1)), Host: arg(2), Error: rest(3)}
+	case "tried": // tried HOST...: they could not save the snapshot
+		f.in.Open.Unsaved = w[1:]
 	case "begun": // begun AGO
 		f.in.Open.Begun = ago(arg(1))
 	case "step": // step NAME [AGO]

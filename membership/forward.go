@@ -41,12 +41,19 @@ func (m *motion) forth() (*Act, []Refusal) {
 
 // snapshot is step 2. It is taken on a voter that neither leads nor leaves,
 // where there is one: a copy that exists only on the outgoing host does not
-// count, and the leader has enough to do.
+// count, and the leader has enough to do. Where one could not, another is asked:
+// a full disk is of one host.
 func (m *motion) snapshot() (*Act, []Refusal) {
 	if held := m.startHeld("snapshot"); len(held) > 0 {
 		return nil, held
 	}
 	best := ""
+	leads := func(host string) int {
+		if host == m.leader {
+			return 1
+		}
+		return 0
+	}
 	for _, v := range m.voters {
 		s := m.server(v)
 		if s == nil || v == m.op.Out {
@@ -58,7 +65,7 @@ func (m *motion) snapshot() (*Act, []Refusal) {
 				return m.forth()
 			}
 		}
-		if best == "" || best == m.leader {
+		if best == "" || cmp.Or(cmp.Compare(slices.Index(m.op.Unsaved, v), slices.Index(m.op.Unsaved, best)), leads(v)-leads(best)) < 0 {
 			best = v
 		}
 	}

@@ -39,8 +39,19 @@ type Inputs struct {
 	// Within one Term, Now goes on as time does: whoever fills it in counts from
 	// the first one by a monotonic clock, or a clock that is set would end waits.
 	Term uint64 `json:"term,omitempty"`
+	// Failed is the newest act of the open operation, where it had an error: it
+	// was refused, or had no answer and may be done all the same.
+	Failed *Failure `json:"failed,omitempty"`
 	// Previous is the decision before, for its ages.
 	Previous *Previous `json:"previous,omitempty"`
+}
+
+// Failure is an act that had an error.
+type Failure struct {
+	Operation string `json:"operation"`
+	Verb      Verb   `json:"verb"`
+	Host      string `json:"host"`
+	Error     string `json:"error"`
 }
 
 // The modes of a Policy.

@@ -28,6 +28,7 @@ func (a *assessment) operate() (Operation, *Act, []Refusal) {
 	}
 	m.resume()
 	m.find()
+	m.learn()
 	act, held := (*Act)(nil), m.foreign()
 	stop := a.in.Policy.Stop
 	stopped := stop != nil && stop.Operation == m.op.ID
@@ -86,6 +87,19 @@ func (m *motion) since(t time.Time) time.Duration {
 		t = m.op.Resumed
 	}
 	return max(0, m.in0().Now.Sub(t))
+}
+
+// learn notes what the newest act failed by.
+func (m *motion) learn() {
+	f := m.in0().Failed
+	if f == nil || f.Operation != m.op.ID {
+		return
+	}
+	m.op.note(fmt.Sprintf("%s %s: %s", f.Verb, f.Host, f.Error))
+	if f.Verb == SaveSnapshot {
+		others := slices.DeleteFunc(m.op.Unsaved, func(h string) bool { return h == f.Host })
+		m.op.Unsaved = append(others, f.Host)
+	}
 }
 
 // find looks up the two members, and learns the newcomer's ID from the list.

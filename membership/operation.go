@@ -67,6 +67,8 @@ type Operation struct {
 	Steps []StepRecord `json:"steps,omitempty"`
 	// Snapshot is the verified copy that was made for it.
 	Snapshot *SnapshotRef `json:"snapshot,omitempty"`
+	// Unsaved are the hosts that could not save it, the one tried last at the end.
+	Unsaved []string `json:"unsaved,omitempty"`
 	// SoakedSince is since when all voters, the newcomer among them, have been
 	// well without a break.
 	SoakedSince time.Time `json:"soaked_since,omitzero"`
@@ -117,7 +119,7 @@ func (o Operation) Failed() bool { return o.Outcome == Undone || o.Outcome == St
 
 // clone is a copy that shares nothing that changes.
 func (o Operation) clone() *Operation {
-	o.Steps = slices.Clone(o.Steps)
+	o.Steps, o.Unsaved = slices.Clone(o.Steps), slices.Clone(o.Unsaved)
 	return &o
 }
 

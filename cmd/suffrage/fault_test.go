@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/url"
 	"os"
@@ -47,13 +49,17 @@ func TestSwapFaults(t *testing.T) {
 		}
 	}
 
-	t.Run("the learner is killed while it catches up", func(t *testing.T) {
+	t.Run("a voter cannot save the snapshot, and the learner is killed while it catches up", func(t *testing.T) {
 		f := f.in(t)
+		defer f.blockSnapshots("h1")()
 		r := f.swapped("h2", "h5", func(op membership.Operation) bool {
 			return op.InMember != "" && f.process("member", "h5") != 0
 		}, func() { f.kill("member", "h5", syscall.SIGKILL) })
 		if r.Outcome != membership.Completed { // it is started again and catches up
 			t.Errorf("%s: %s", r.Outcome, r.TurnedBack)
+		}
+		if r.Snapshot == nil || r.Snapshot.Host != "h3" {
+			t.Errorf("its snapshot is %+v; h1 cannot save one, h2 goes", r.Snapshot)
 		}
 	})
 	standing("h1", "h3", "h5")
@@ -292,6 +298,26 @@ func (f *ownersFleet) journal(ctx context.Context, client *clientv3.Client, when
 		if err == nil && open != nil && when(*open) {
 			do()
 			return true
+		}
+	}
+}
+
+// blockSnapshots puts a file where a host saves its snapshots.
+func (f *ownersFleet) blockSnapshots(host string) (unblock func()) {
+	f.t.Helper()
+	dir := filepath.Join(f.dir, host, "data", "snapshots")
+	if err := os.Rename(dir, dir+".away"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		f.t.Fatal(err)
+	}
+	if err := os.WriteFile(dir, nil, 0o600); err != nil {
+		f.t.Fatal(err)
+	}
+	return func() {
+		if err := os.Remove(dir); err != nil {
+			f.t.Error(err)
+		}
+		if err := os.Rename(dir+".away", dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			f.t.Error(err)
 		}
 	}
 }

@@ -366,7 +366,8 @@ func (f *costFleet) remove(name string) {
 	})
 }
 
-// fresh waits for the end of a removed member and deletes its datastore.
+// fresh waits for the end of a removed member, and deletes what it fenced itself
+// with and what is left of its datastore.
 func (f *costFleet) fresh(name string) {
 	f.t.Helper()
 	h, err := f.fleet.Host(name)
@@ -374,7 +375,9 @@ func (f *costFleet) fresh(name string) {
 		f.t.Fatal(err)
 	}
 	f.owner.wait(name+" has ended", func() bool { return !f.owner.runs("member", name) })
-	if err := os.RemoveAll(h.Path("data/etcd")); err != nil {
-		f.t.Fatal(err)
+	for _, path := range []string{"data/etcd", "data/fence.json"} {
+		if err := os.RemoveAll(h.Path(path)); err != nil {
+			f.t.Fatal(err)
+		}
 	}
 }

@@ -24,9 +24,10 @@ type Loop struct {
 	// Acting is nil in dry-run.
 	Acting *Acting
 
-	key   string // of the decision that was reported last
-	leads atomic.Bool
-	last  atomic.Pointer[State]
+	key    string              // of the decision that was reported last
+	failed *membership.Failure // the newest act, where it had an error
+	leads  atomic.Bool
+	last   atomic.Pointer[State]
 }
 
 // State is the newest round.
@@ -94,7 +95,9 @@ func (l *Loop) look(ctx context.Context, open *membership.Operation, term uint64
 	if err != nil {
 		return in, membership.Decision{}, fmt.Errorf("control: round ended: %w", err)
 	}
-	in.Open, in.Term = open, term
+	if in.Open, in.Term = open, term; open != nil {
+		in.Failed = l.failed
+	}
 	d := membership.Decide(in)
 	if err := l.Gatherer.Remember(ctx, d); err != nil && ctx.Err() == nil {
 		l.Log.Warn("ages of the decision not written down", "err", err)
