@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"net/netip"
 	"net/url"
 	"os"
@@ -10,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"suffrage/config"
 	leaseetcd "suffrage/lease/etcd"
@@ -110,23 +110,26 @@ func (f *ownersFleet) leaseIn(kubeconfig string) {
 // a member.
 func (f *ownersFleet) swappedUnder(server *kubetest.Server) (r OperationRecord) {
 	f.t.Helper()
-	done := make(chan struct{})
+	answered := make(chan string, 1)
 	go func() {
-		defer close(done)
-		f.wait("a member process on h5", func() bool { return f.t.Context().Err() != nil || f.process("member", "h5") != 0 })
-		server.Stop()
-		server.Start()
+		for {
+			said, code := f.run("h1", "swap", "h2", "h5", "--yes", "-o", "json", "--by", "anna")
+			// It is refused until every window is full.
+			if code == exitOK || f.t.Context().Err() != nil || !strings.Contains(said, "nothing was asked for") {
+				answered <- said
+				return
+			}
+			time.Sleep(200 * time.Millisecond)
+		}
 	}()
-	var answer string
-	f.wait("the swap is not refused", func() bool {
-		said, code := f.run("h1", "swap", "h2", "h5", "--yes", "-o", "json", "--by", "anna")
-		answer = said
-		return code == exitOK || !strings.Contains(said, "nothing was asked for")
-	})
-	<-done
+	f.wait("a member process on h5", func() bool { return len(answered) > 0 || f.process("member", "h5") != 0 })
+	server.Stop()
+	server.Start()
 	server.WaitReady()
-	if err := json.Unmarshal([]byte(answer), &r); err != nil {
-		f.t.Fatalf("%v in %s", err, answer)
+	said := <-answered
+	ops := run1[[]OperationRecord](f, "h1", "operations", "list")
+	if len(ops) != 1 {
+		f.t.Fatalf("%d operations, and the swap said: %s", len(ops), said)
 	}
-	return r
+	return ops[0]
 }
