@@ -101,7 +101,7 @@ func (s *Store) Put(ctx context.Context, r lease.Record, old lease.Version) (lea
 	}
 	var req *rest.Request
 	if old == "" {
-		req = s.rest.Post()
+		req = s.rest.Post().SetHeader("Content-Type", "application/json")
 	} else if _, err := strconv.ParseUint(string(old), 10, 64); err != nil {
 		return "", s.failed("write", fmt.Errorf("version %.50q is not a resourceVersion", old))
 	} else {
