@@ -60,6 +60,17 @@ RUN ?= .
 mesh: build
 	SUFFRAGE_BIN=$(CURDIR)/$(BIN) go test -count=1 -timeout 60m -v -run '$(RUN)' ./mesh-tests/scenarios
 
+# The Lease in Kubernetes, against a real API server, which is built first where
+# it is not yet: a quarter of an hour on two cores. UNBUILT=skip skips then.
+kube-test:
+	@set -e; server=$$(mesh-tests/kube.sh -n); \
+	if [ ! -x "$$server" ] && [ "$(UNBUILT)" = skip ]; then \
+	  echo "SKIPPED: kube-test: there is no $$server, and UNBUILT=skip" >&2; exit 0; \
+	fi; \
+	SUFFRAGE_KUBE_APISERVER=$$(mesh-tests/kube.sh); export SUFFRAGE_KUBE_APISERVER; \
+	go test $(RACE) -count=1 -timeout 20m -v ./lease/kubernetes; \
+	go test -count=1 -timeout 20m -v -run TestKubernetes ./cmd/suffrage
+
 lint:
 	@out=$$(gofmt -l $$(git ls-files '*.go')); test -z "$$out" || { echo "not formatted: $$out"; exit 1; }
 	go vet ./...

@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"crypto/rand"
 	"encoding/hex"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 	"unicode"
@@ -18,6 +21,9 @@ import (
 const (
 	MaxJournal = 64 << 10 // bytes
 	maxText    = 256      // bytes of the host's name, the instance, the purpose
+	// maxRecord is above what a record with the largest journal takes as JSON: 4/3
+	// of it in base64, and texts of which JSON makes up to six bytes each.
+	maxRecord = MaxJournal/3*4 + 8<<10
 )
 
 // Term is the fencing number of the Lease. Each change of holder has a higher
@@ -88,6 +94,24 @@ func (r Record) Validate() error {
 		}
 	}
 	return nil
+}
+
+// Decode reads a record from its JSON form, strictly: what no Lease wrote is an
+// error.
+func Decode(data []byte) (Record, error) {
+	if len(data) > maxRecord {
+		return Record{}, fmt.Errorf("%d bytes; at most %d", len(data), maxRecord)
+	}
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	var r Record
+	if err := d.Decode(&r); err != nil {
+		return Record{}, err
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return Record{}, errors.New("something follows the value")
+	}
+	return r, r.Validate()
 }
 
 // taken is the record once h takes the Lease that was seen.

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"suffrage/lease"
-	leaseetcd "suffrage/lease/etcd"
 	"suffrage/membership"
 	"suffrage/membership/control"
 	"suffrage/membership/etcd"
@@ -20,7 +19,6 @@ const pace = 500 * time.Millisecond
 
 // acting ties what a controller acts with: the Lease, etcd, the agents.
 func (f *fleet) acting(log *slog.Logger) *control.Acting {
-	store := leaseetcd.New(f.client)
 	cfg := f.Controller.Lease
 	cfg.ElectionTimeout, cfg.Log = f.Member.ElectionTimeout, log
 	return &control.Acting{
@@ -29,19 +27,22 @@ func (f *fleet) acting(log *slog.Logger) *control.Acting {
 		Peek: func(ctx context.Context) (*membership.Operation, error) {
 			ctx, cancel := context.WithTimeout(ctx, f.callTimeout())
 			defer cancel()
-			open, _, err := etcd.OpenOperation(ctx, f.client)
+			open, _, err := f.lease.Open(ctx)
 			return open, err
 		},
 		Take: func(ctx context.Context, purpose string, lead control.Lead) error {
-			return lease.Run(ctx, cfg, store, lease.NewHolder(f.Host), purpose, func(ctx context.Context, held *lease.Held) error {
-				journal, right := etcd.NewJournal(held), etcd.HolderRight(f.client, held.Term())
+			return lease.Run(ctx, cfg, f.lease, lease.NewHolder(f.Host), purpose, func(ctx context.Context, held *lease.Held) error {
+				if err := f.lease.Here(ctx, f.client); err != nil {
+					return err
+				}
+				journal, right := etcd.NewJournal(held), f.lease.Right(held.Term())
 				changer := etcd.NewChanger(f.Etcd, f.Member.ElectionTimeout.Std())
 				changer.Open = journal.Load
 				return lead(ctx, &control.Operator{
 					Journal:  journal,
 					Members:  changer,
 					Hosts:    orders{f.agents},
-					Removals: etcd.NewRequester(f.client, held.Term(), f.peerURL),
+					Removals: etcd.NewRequester(f.client, f.lease, held.Term(), f.peerURL),
 					History:  etcd.NewHistory(f.client, right),
 					By:       membership.ByController,
 					ClearRequest: func(ctx context.Context, r membership.Request) error {
@@ -57,7 +58,7 @@ func (f *fleet) acting(log *slog.Logger) *control.Acting {
 // remover acts on the removals that are asked for by annotation.
 func (f *fleet) remover(who etcd.Candidate, log *slog.Logger) *etcd.Remover {
 	changer := etcd.NewChanger(f.Etcd, f.Member.ElectionTimeout.Std())
-	return &etcd.Remover{Client: f.client, Changer: changer, Who: who, TTL: changer.Most() + 5*time.Second, HostOf: hostOf(f.roster), Log: log}
+	return &etcd.Remover{Client: f.client, Lease: f.lease, Changer: changer, Who: who, TTL: changer.Most() + 5*time.Second, HostOf: hostOf(f.roster), Log: log}
 }
 
 // peerURL is the one that a host has as a member: its mesh address.

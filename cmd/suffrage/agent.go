@@ -95,9 +95,14 @@ func (s Settings) heldSnapshots(ctx context.Context) ([]string, error) {
 		return nil, err
 	}
 	defer client.Close()
+	held, closeLease, err := s.openLease(client)
+	if err != nil {
+		return nil, err
+	}
+	defer closeLease()
 	ctx, cancel := context.WithTimeout(ctx, s.Etcd.Timeout.Std())
 	defer cancel()
-	open, _, err := etcd.OpenOperation(ctx, client)
+	open, _, err := held.Open(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -95,6 +95,13 @@ func checkConfig(c *cobra.Command) error {
 				found(err)
 			}
 		}
+		if s.Controller.LeaseStore == inKubernetes {
+			if store, err := s.Kubernetes.Open(); err != nil {
+				found(fmt.Errorf("%s: kubernetes: %w", path, err))
+			} else {
+				store.Close()
+			}
+		}
 		// It may be missing: what writes there first makes it.
 		if err := unix.Access(s.Data, unix.W_OK); err != nil && !errors.Is(err, os.ErrNotExist) {
 			found(fmt.Errorf("%s: data: %s: %w: let the user that the agent runs as write there", path, s.Data, err))

@@ -71,6 +71,24 @@ func TestDeployedUnits(t *testing.T) {
 	}
 }
 
+// kubectl apply -k makes all that is there.
+func TestDeployedManifests(t *testing.T) {
+	const dir = "../../deploy/kubernetes/"
+	files, err := filepath.Glob(dir + "*.yaml")
+	if err != nil || len(files) < 3 {
+		t.Fatalf("%v %v", files, err)
+	}
+	kustomization := contentOf(t, dir+"kustomization.yaml")
+	for _, f := range files {
+		if name := filepath.Base(f); name != "kustomization.yaml" && !strings.Contains(kustomization, "\n  - "+name+"\n") {
+			t.Errorf("kustomization.yaml leaves out %s", name)
+		}
+		if s := DefaultSettings(); !strings.Contains(contentOf(t, f), s.Kubernetes.Namespace) {
+			t.Errorf("%s has another namespace than the settings", f)
+		}
+	}
+}
+
 func contentOf(t *testing.T, file string) string {
 	t.Helper()
 	b, err := os.ReadFile(file)

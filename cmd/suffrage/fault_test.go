@@ -219,7 +219,7 @@ func (f *ownersFleet) notLeading(voters []string) string {
 // operation is the open one, as it is written down.
 func (f *ownersFleet) operation() membership.Operation {
 	client := f.client()
-	open, _, err := etcd.OpenOperation(f.t.Context(), client)
+	open, _, err := etcd.OwnLease(client).Open(f.t.Context())
 	if err != nil || open == nil {
 		f.t.Fatalf("no operation is open: %v", err)
 	}
@@ -302,7 +302,7 @@ func (f *ownersFleet) journal(ctx context.Context, client *clientv3.Client, when
 		case <-changes:
 		case <-look.C:
 		}
-		open, _, err := etcd.OpenOperation(ctx, client)
+		open, _, err := etcd.OwnLease(client).Open(ctx)
 		if err == nil && open != nil && when(*open) {
 			do()
 			return true

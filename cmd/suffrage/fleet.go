@@ -23,7 +23,10 @@ type fleet struct {
 	Settings
 	roster *identity.Roster
 	client *clientv3.Client
+	lease  etcd.Lease
 	agents *agent.Client
+
+	closeLease func()
 }
 
 // openFleet reads the settings of this host and makes the clients. Nothing is
@@ -40,12 +43,17 @@ func openFleet(c *cobra.Command) (*fleet, error) {
 	if err != nil {
 		return nil, usage(fmt.Errorf("%w; suffrage config check looks at all of it", err))
 	}
+	held, closeLease, err := s.openLease(client)
+	if err != nil {
+		return nil, usage(errors.Join(err, client.Close()))
+	}
 	agents := agent.NewClient(key, func() *identity.Roster { return roster })
-	return &fleet{Settings: s, roster: roster, client: client, agents: agents}, nil
+	return &fleet{Settings: s, roster: roster, client: client, lease: held, closeLease: closeLease, agents: agents}, nil
 }
 
 func (f *fleet) close() error {
 	f.agents.Close()
+	f.closeLease()
 	return f.client.Close()
 }
 
@@ -137,7 +145,9 @@ func (f *fleet) lookBy(ctx context.Context, g *control.Gatherer) (look, error) {
 		return look{}, err
 	}
 	if in.View.Error == "" {
-		open, record, err := etcd.OpenOperation(ctx, f.client)
+		reads, cancel := context.WithTimeout(ctx, f.callTimeout())
+		defer cancel()
+		open, record, err := f.lease.Open(reads)
 		if err != nil {
 			return look{}, f.unreachable(err)
 		}

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"suffrage/lease/kubernetes"
 	"suffrage/membership"
 	"suffrage/membership/etcd"
 )
@@ -137,6 +138,9 @@ func newMarkCmd(verb, short string, set func(*membership.Mark, membership.Say)) 
 
 // unreachable says which etcd did not do it, and where to look.
 func (f *fleet) unreachable(err error) error {
+	if _, ok := errors.AsType[*kubernetes.Error](err); ok {
+		return err // it says all
+	}
 	if errors.Is(err, context.DeadlineExceeded) || status.Code(err) == codes.DeadlineExceeded {
 		// The client tries every endpoint, so that no address is to blame.
 		return fmt.Errorf("etcd did not answer within %s at any of %s: most often there is no quorum; suffrage status shows which voters answer",

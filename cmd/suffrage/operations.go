@@ -95,7 +95,7 @@ arguments or settings.`,
 			if err != nil && len(ended) == 0 {
 				return f.unreachable(err)
 			}
-			open, _, openErr := etcd.OpenOperation(ctx, f.client)
+			open, _, openErr := f.lease.Open(ctx)
 			now := time.Now()
 			out := []OperationRecord{}
 			if open != nil {
@@ -149,7 +149,7 @@ or settings, or no operation of that ID.`,
 			defer f.close()
 			ctx, cancel := context.WithTimeout(c.Context(), f.callTimeout())
 			defer cancel()
-			op, err := etcd.FindOperation(ctx, f.client, args[0])
+			op, err := etcd.FindOperation(ctx, f.client, f.lease, args[0])
 			if errors.Is(err, etcd.ErrNoOperation) {
 				return usage(fmt.Errorf("no operation %s; those that are kept: suffrage operations list", args[0]))
 			}
@@ -190,7 +190,7 @@ arguments or settings, or a host that is not in the roster.`,
 			}
 			ctx, cancel := context.WithTimeout(c.Context(), f.callTimeout())
 			defer cancel()
-			open, _, err := etcd.OpenOperation(ctx, f.client)
+			open, _, err := f.lease.Open(ctx)
 			if err != nil {
 				return f.unreachable(err)
 			}

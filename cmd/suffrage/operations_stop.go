@@ -40,7 +40,7 @@ func stopOperation(c *cobra.Command, args []string) error {
 	defer f.close()
 	ctx, cancel := context.WithTimeout(c.Context(), f.callTimeout())
 	defer cancel()
-	open, _, err := etcd.OpenOperation(ctx, f.client)
+	open, _, err := f.lease.Open(ctx)
 	switch {
 	case err != nil:
 		return f.unreachable(err)

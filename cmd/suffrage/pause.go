@@ -62,7 +62,7 @@ func pauseCmd(pause bool, c *cobra.Command) *cobra.Command {
 			return f.unreachable(err)
 		}
 		shown := PauseShown{Paused: say}
-		open, _, err := etcd.OpenOperation(ctx, f.client)
+		open, _, err := f.lease.Open(ctx)
 		if err == nil && open != nil {
 			shown.Open = open.ID
 		}

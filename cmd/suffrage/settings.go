@@ -16,6 +16,7 @@ import (
 	"suffrage/fitness"
 	"suffrage/identity"
 	"suffrage/lease"
+	"suffrage/lease/kubernetes"
 	"suffrage/member"
 	"suffrage/membership"
 	"suffrage/membership/etcd"
@@ -37,6 +38,7 @@ type Settings struct {
 	Member     member.Config      `yaml:"member"`
 	Etcd       etcd.Config        `yaml:"etcd"`
 	Controller ControllerSettings `yaml:"controller"`
+	Kubernetes kubernetes.Config  `yaml:"kubernetes"`
 	Snapshots  snapshots.Config   `yaml:"snapshots"`
 }
 
@@ -67,6 +69,9 @@ type ControllerSettings struct {
 	// Soak is how long all voters, the newcomer among them, have to be well
 	// before the old one goes.
 	Soak fitness.Duration `yaml:"soak"`
+	// LeaseStore is where the shared Lease is: etcd, or kubernetes, in the
+	// section of that name. It has to be the same on every host, or there are two.
+	LeaseStore string `yaml:"lease_store"`
 	// Lease is the timing of the shared Lease.
 	Lease lease.Config `yaml:"lease"`
 	// Records is where the inputs of changed decisions are kept, at most 200
@@ -93,10 +98,12 @@ func DefaultSettings() Settings {
 			Maximum:     6,
 			StallTime:   fitness.Duration(5 * time.Minute),
 			Soak:        fitness.Duration(30 * time.Second),
+			LeaseStore:  inEtcd,
 			Lease:       lease.DefaultConfig(),
 			Limits:      fitness.DefaultLimits(),
 		},
-		Snapshots: snapshots.DefaultConfig(),
+		Kubernetes: kubernetes.DefaultConfig(),
+		Snapshots:  snapshots.DefaultConfig(),
 	}
 }
 
@@ -114,6 +121,7 @@ func (s Settings) Validate() error {
 	return errors.Join(append(errs,
 		config.Under("agent", s.Agent.Validate()),
 		config.Under("snapshots", s.Snapshots.Validate()),
+		config.Under("kubernetes", s.Kubernetes.Validate()),
 		config.Under("controller", s.Controller.validate(s.Agent.Period, s.Member.ElectionTimeout)))...)
 }
 
@@ -146,6 +154,9 @@ func (c ControllerSettings) validate(period, election fitness.Duration) error {
 	}
 	if c.StallTime <= 0 {
 		bad("stall_time", c.StallTime.String(), "more than 0; K3s uses 5m")
+	}
+	if c.LeaseStore != inEtcd && c.LeaseStore != inKubernetes {
+		bad("lease_store", strconv.Quote(c.LeaseStore), inEtcd+" or "+inKubernetes)
 	}
 	c.Lease.ElectionTimeout = election
 	errs = append(errs, config.Under("lease", c.Lease.Validate()))

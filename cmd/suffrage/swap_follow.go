@@ -66,7 +66,7 @@ func (w *followed) look(ctx context.Context) (membership.Operation, error) {
 		}
 		w.tell("operation " + w.id + " has begun")
 	}
-	op, err := etcd.FindOperation(ctx, w.f.client, w.id)
+	op, err := etcd.FindOperation(ctx, w.f.client, w.f.lease, w.id)
 	if err != nil { // while its leader moves etcd does not answer for a moment
 		w.tell("etcd cannot be read now: " + w.f.unreachable(err).Error())
 		return membership.Operation{}, nil
@@ -100,7 +100,7 @@ func (w *followed) find(ctx context.Context) (gone bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	open, _, err := etcd.OpenOperation(ctx, w.f.client)
+	open, _, err := w.f.lease.Open(ctx)
 	if err != nil {
 		return false, err
 	}

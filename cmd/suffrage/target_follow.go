@@ -56,7 +56,7 @@ func (w *resized) look(ctx context.Context) (over bool, err error) {
 	there, err := etcd.LoadRequest(reads, w.f.client)
 	var open *membership.Operation
 	if err == nil {
-		open, _, err = etcd.OpenOperation(reads, w.f.client)
+		open, _, err = w.f.lease.Open(reads)
 	}
 	var ended []membership.Operation
 	if err == nil {

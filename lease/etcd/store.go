@@ -7,12 +7,10 @@
 package etcd
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"strconv"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -24,10 +22,6 @@ import (
 
 // Key is where the record is.
 const Key = "/suffrage/lease/" + lease.Name
-
-// maxRecord is above what a record with the largest journal takes: 4/3 of it in
-// base64, and texts of which JSON makes up to six bytes each.
-const maxRecord = lease.MaxJournal/3*4 + 8<<10
 
 // Store is the record in an etcd cluster.
 type Store struct{ kv clientv3.KV }
@@ -50,7 +44,7 @@ func (s *Store) Get(ctx context.Context) (lease.Seen, error) {
 		return seen, nil
 	}
 	seen.Version = version(g.Kvs[0].ModRevision)
-	if seen.Record, err = decode(g.Kvs[0].Value); err != nil {
+	if seen.Record, err = lease.Decode(g.Kvs[0].Value); err != nil {
 		return lease.Seen{}, fmt.Errorf("%w: %s: %w: look with 'etcdctl get %[2]s'; deleting it also deletes the journal of an operation under way", lease.ErrUnreadable, Key, err)
 	}
 	return seen, nil
@@ -100,20 +94,4 @@ func refused(err error) bool {
 		return true
 	}
 	return false
-}
-
-func decode(data []byte) (lease.Record, error) {
-	if len(data) > maxRecord {
-		return lease.Record{}, fmt.Errorf("%d bytes; at most %d", len(data), maxRecord)
-	}
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.DisallowUnknownFields()
-	var r lease.Record
-	if err := d.Decode(&r); err != nil {
-		return lease.Record{}, err
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return lease.Record{}, errors.New("something follows the value")
-	}
-	return r, r.Validate()
 }

@@ -99,23 +99,6 @@ func alarm(t *testing.T, cl *clientv3.Client) {
 	}
 }
 
-func FuzzDecode(f *testing.F) {
-	for _, s := range []string{
-		`{"term":7,"duration":"60s","renewals":1,"since":"2026-07-01T12:00:00Z"}`,
-		`{"holder":{"host":"h1","instance":"x"},"term":7,"duration":"60s","renewals":9,"since":"2026-07-01T12:00:00Z","purpose":"swap","journal":"AAE="}`,
-		`{"term":7,"duration":"60s","renewals":1,"since":"2026-07-01T12:00:00Z"}{}`, `{"term":-1}`, `{"term":7,"duration":"1ns"}`, `{}`, `null`, ``,
-		`{"holder":{"host":"h1"},"term":7,"duration":"60s"}`,
-	} {
-		f.Add([]byte(s))
-	}
-	f.Fuzz(func(t *testing.T, data []byte) {
-		r, err := etcd.Decode(data)
-		if err == nil && r.Validate() != nil {
-			t.Errorf("%q was accepted: %v", data, r.Validate())
-		}
-	})
-}
-
 // raise raises the alarm of etcd itself for a member without space.
 func raise(ctx context.Context, cl *clientv3.Client, id uint64) error {
 	_, err := pb.NewMaintenanceClient(cl.ActiveConnection()).Alarm(ctx, &pb.AlarmRequest{Action: pb.AlarmRequest_ACTIVATE, MemberID: id, Alarm: pb.AlarmType_NOSPACE})

@@ -131,9 +131,10 @@ func Removals(ctx context.Context, kv clientv3.KV) ([]membership.Removal, error)
 
 // Requester asks for removals, only while the Lease is held with its Term.
 type Requester struct {
-	kv   clientv3.KV
-	term lease.Term
-	peer func(host string) string
+	kv    clientv3.KV
+	right Right
+	term  lease.Term
+	peer  func(host string) string
 }
 
 var _ control.Removals = (*Requester)(nil)
@@ -141,8 +142,8 @@ var _ control.Removals = (*Requester)(nil)
 // NewRequester uses a client, which stays the caller's. peer gives the peer URL
 // that a host has as a member, from the roster: not from etcd, since it is there
 // to be compared with what etcd says.
-func NewRequester(kv clientv3.KV, term lease.Term, peer func(host string) string) *Requester {
-	return &Requester{kv, term, peer}
+func NewRequester(kv clientv3.KV, l Lease, term lease.Term, peer func(host string) string) *Requester {
+	return &Requester{kv, l.Right(term), term, peer}
 }
 
 // Request asks for the removal of a host's member, whose name is the host's. The
@@ -157,7 +158,7 @@ func (q *Requester) Request(ctx context.Context, term uint64, r membership.Remov
 		return fmt.Errorf("etcd: request removal of %q: incomplete: %+v: %w", r.Host, a, err)
 	}
 	key := hostsPrefix + r.Host + removeSuffix
-	err := rightly(ctx, q.kv, HolderRight(q.kv, q.term), key, func(value []byte) ([]clientv3.Op, error) {
+	err := rightly(ctx, q.kv, q.right, key, func(value []byte) ([]clientv3.Op, error) {
 		put := []clientv3.Op{clientv3.OpPut(key, a.write())}
 		if value == nil {
 			return put, nil
@@ -185,7 +186,7 @@ func (q *Requester) Request(ctx context.Context, term uint64, r membership.Remov
 // there is none and the member will not be removed because of it. It is
 // ErrActing while the removal controller may be at it.
 func (q *Requester) Withdraw(ctx context.Context, host, operation string) error {
-	return withdraw(ctx, q.kv, HolderRight(q.kv, q.term), host, func(a Annotation, bad error) error {
+	return withdraw(ctx, q.kv, q.right, host, func(a Annotation, bad error) error {
 		if bad != nil {
 			return fmt.Errorf("it cannot be read: %w", bad)
 		}

@@ -10,7 +10,6 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"suffrage/lease"
-	leaseetcd "suffrage/lease/etcd"
 	"suffrage/membership"
 	"suffrage/membership/control"
 )
@@ -111,11 +110,11 @@ func Operations(ctx context.Context, kv clientv3.KV, most int) ([]membership.Ope
 }
 
 // FindOperation reads one operation: that which is under way or an ended one.
-func FindOperation(ctx context.Context, kv clientv3.KV, id string) (membership.Operation, error) {
+func FindOperation(ctx context.Context, kv clientv3.KV, l Lease, id string) (membership.Operation, error) {
 	if !validID(id) {
 		return membership.Operation{}, fmt.Errorf("%w: %.60q is no ID", ErrNoOperation, id)
 	}
-	open, _, err := OpenOperation(ctx, kv)
+	open, _, err := l.Open(ctx)
 	if err == nil && open != nil && open.ID == id {
 		return *open, nil
 	}
@@ -141,15 +140,4 @@ func readOperation(data []byte) (op membership.Operation, err error) {
 		return membership.Operation{}, fmt.Errorf("%.60q is no ID", op.ID)
 	}
 	return op, nil
-}
-
-// OpenOperation reads the operation under way from the Lease's record, nil when
-// there is none, and the record itself.
-func OpenOperation(ctx context.Context, kv clientv3.KV) (*membership.Operation, lease.Record, error) {
-	seen, err := leaseetcd.New(kv).Get(ctx)
-	if err != nil {
-		return nil, lease.Record{}, err
-	}
-	op, err := readJournal(seen.Record.Journal)
-	return op, seen.Record, err
 }

@@ -32,17 +32,17 @@ func testHistory(t *testing.T, ctx context.Context, kv *clientv3.Client) {
 	if err := j.Save(ctx, &op); err != nil {
 		t.Fatal(err)
 	}
-	open, record, err := OpenOperation(ctx, kv)
+	open, record, err := OwnLease(kv).Open(ctx)
 	if err != nil || open == nil || open.ID != op.ID || uint64(record.Term) != j.Term() {
 		t.Errorf("open: %+v, %+v, %v", open, record, err)
 	}
 	if got, err := j.Load(); err != nil || got.ID != op.ID {
 		t.Errorf("journal: %+v, %v", got, err)
 	}
-	if got, err := FindOperation(ctx, kv, op.ID); err != nil || !got.Open() {
+	if got, err := FindOperation(ctx, kv, OwnLease(kv), op.ID); err != nil || !got.Open() {
 		t.Errorf("it is under way: %+v, %v", got, err)
 	}
-	h := NewHistory(kv, HolderRight(kv, held.Term()))
+	h := NewHistory(kv, OwnLease(kv).Right(held.Term()))
 	if err := h.Record(ctx, 1, op); err == nil {
 		t.Error("one that is open is no history")
 	}
@@ -58,11 +58,11 @@ func testHistory(t *testing.T, ctx context.Context, kv *clientv3.Client) {
 	if err := j.Save(ctx, nil); err != nil {
 		t.Error(err)
 	}
-	if got, err := FindOperation(ctx, kv, op.ID); err != nil || got.Outcome != membership.Completed {
+	if got, err := FindOperation(ctx, kv, OwnLease(kv), op.ID); err != nil || got.Outcome != membership.Completed {
 		t.Errorf("the first record stays: %+v, %v", got, err)
 	}
 	for _, id := range []string{"", "a/b", "none", strings.Repeat("x", 200)} {
-		if _, err := FindOperation(ctx, kv, id); !errors.Is(err, ErrNoOperation) {
+		if _, err := FindOperation(ctx, kv, OwnLease(kv), id); !errors.Is(err, ErrNoOperation) {
 			t.Errorf("%.20q: %v", id, err)
 		}
 		bad := op

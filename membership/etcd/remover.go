@@ -12,7 +12,6 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"suffrage/lease"
-	leaseetcd "suffrage/lease/etcd"
 	"suffrage/membership"
 	"suffrage/membership/control"
 )
@@ -43,6 +42,7 @@ const requestAge = 2 * time.Minute
 // from the annotation.
 type Remover struct {
 	Client  *clientv3.Client
+	Lease   Lease
 	Changer *Changer
 	Who     Candidate
 	// TTL is the election's, see MinTTL; it must be above Changer.Most, so that a
@@ -126,7 +126,7 @@ func (r *Remover) brief(ctx context.Context) (context.Context, context.CancelFun
 func (r *Remover) act(ctx context.Context, l Leadership, a annotated) error {
 	reads, cancel := r.brief(ctx)
 	defer cancel()
-	held, err := leaseetcd.New(r.Client).Get(reads)
+	held, err := r.Lease.Get(reads)
 	if err != nil {
 		return err
 	}
@@ -169,14 +169,14 @@ func (r *Remover) act(ctx context.Context, l Leadership, a annotated) error {
 func (r *Remover) claim(ctx context.Context, l Leadership, a *annotated) error {
 	ctx, cancel := r.brief(ctx)
 	defer cancel()
-	held, err := leaseetcd.New(r.Client).Get(ctx)
+	held, err := r.Lease.Get(ctx)
 	if err != nil {
 		return err
 	}
 	if why := a.outdated(held.Record, time.Now()); why != "" {
 		return errors.New(why) // the next look refuses it
 	}
-	same, err := sameLease(held)
+	same, err := r.Lease.same(held)
 	if err != nil {
 		return err
 	}

@@ -19,9 +19,9 @@ func TestRemoverDead(t *testing.T) {
 	kv := r.client()
 	held, release := holding(t, r.ctx, kv)
 	defer release()
-	q, journal := NewRequester(kv, held.Term(), r.urlOf), NewJournal(held)
+	q, journal := NewRequester(kv, OwnLease(kv), held.Term(), r.urlOf), NewJournal(held)
 	out := r.follower()
-	actor := &Remover{Client: r.client(), Changer: NewChanger(r.cfg, time.Second), Who: Candidate{Host: "h1", Instance: "1"}, TTL: 2 * DefaultTTL,
+	actor := &Remover{Client: r.client(), Lease: OwnLease(kv), Changer: NewChanger(r.cfg, time.Second), Who: Candidate{Host: "h1", Instance: "1"}, TTL: 2 * DefaultTTL,
 		HostOf: r.HostOf, Every: 50 * time.Millisecond, Log: slog.New(slog.NewTextHandler(t.Output(), nil))}
 	ctx, stop := context.WithCancel(r.ctx)
 	end := make(chan error, 1)

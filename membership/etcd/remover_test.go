@@ -69,7 +69,7 @@ func TestRemover(t *testing.T) {
 	kv := r.client()
 	peer := func(host string) string { return r.urlOf(host) }
 	held, release := holding(t, r.ctx, kv)
-	q := NewRequester(kv, held.Term(), peer)
+	q := NewRequester(kv, OwnLease(kv), held.Term(), peer)
 	out := r.follower()
 	ask := membership.Removal{Host: out.Name, Member: out.ID, Operation: "op-1", At: time.Now()}
 
@@ -98,7 +98,7 @@ func TestRemover(t *testing.T) {
 	ends := make(chan error, 2)
 	ctx, stop := context.WithCancel(r.ctx)
 	for _, host := range []string{"h1", "h2"} {
-		x := &Remover{Client: r.client(), Changer: NewChanger(r.cfg, time.Second), Who: Candidate{Host: host, Instance: host}, TTL: 2 * DefaultTTL,
+		x := &Remover{Client: r.client(), Lease: OwnLease(kv), Changer: NewChanger(r.cfg, time.Second), Who: Candidate{Host: host, Instance: host}, TTL: 2 * DefaultTTL,
 			HostOf: r.HostOf, Every: 50 * time.Millisecond, Log: slog.New(slog.NewTextHandler(t.Output(), nil))}
 		removers = append(removers, x)
 	}
@@ -260,10 +260,10 @@ func TestRemoverUnknown(t *testing.T) {
 	kv := r.client()
 	held, release := holding(t, r.ctx, kv)
 	defer release()
-	q := NewRequester(kv, held.Term(), r.urlOf)
+	q := NewRequester(kv, OwnLease(kv), held.Term(), r.urlOf)
 	out := r.follower()
 	x := r.proxies.at[r.leader().ClientURLs[0]]
-	one := &Remover{Client: kv, Changer: r.Changer, Who: Candidate{Host: "h1", Instance: "1"}, TTL: DefaultTTL, HostOf: r.HostOf, Log: slog.New(slog.DiscardHandler)}
+	one := &Remover{Client: kv, Lease: OwnLease(kv), Changer: r.Changer, Who: Candidate{Host: "h1", Instance: "1"}, TTL: DefaultTTL, HostOf: r.HostOf, Log: slog.New(slog.DiscardHandler)}
 	if err := q.Request(r.ctx, uint64(q.term), membership.Removal{Host: out.Name, Member: out.ID, Operation: "op-1", At: time.Now()}); err != nil {
 		t.Fatal(err)
 	}

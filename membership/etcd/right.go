@@ -3,12 +3,8 @@ package etcd
 import (
 	"context"
 	"fmt"
-	"strconv"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
-
-	"suffrage/lease"
-	leaseetcd "suffrage/lease/etcd"
 )
 
 // Right gives the condition under which somebody may write, as things are now:
@@ -19,31 +15,6 @@ type Right func(ctx context.Context) (clientv3.Cmp, error)
 // Right is that of the controller which leads.
 func (l Leadership) Right() Right {
 	return func(context.Context) (clientv3.Cmp, error) { return l.Held(), nil }
-}
-
-// HolderRight is that of whoever holds the Lease with this Term. It compares
-// the version of the Lease's record that it read, so a renewal in between makes
-// the transaction fail once; it is then tried again.
-func HolderRight(kv clientv3.KV, term lease.Term) Right {
-	return func(ctx context.Context) (clientv3.Cmp, error) {
-		seen, err := leaseetcd.New(kv).Get(ctx)
-		if err != nil {
-			return clientv3.Cmp{}, err
-		}
-		if r := seen.Record; r.Term != term || r.Holder == (lease.Holder{}) {
-			return clientv3.Cmp{}, fmt.Errorf("%w: term %d is over; the record has term %d, holder %q", lease.ErrLost, term, r.Term, r.Holder.Host)
-		}
-		return sameLease(seen)
-	}
-}
-
-// sameLease compares the Lease's record with the one that was seen.
-func sameLease(seen lease.Seen) (clientv3.Cmp, error) {
-	rev, err := strconv.ParseInt(string(seen.Version), 10, 64)
-	if err != nil {
-		return clientv3.Cmp{}, fmt.Errorf("etcd: version %q of the Lease is not one of etcd's", seen.Version)
-	}
-	return clientv3.Compare(clientv3.ModRevision(leaseetcd.Key), "=", rev), nil
 }
 
 // rightly makes one change of one key: next gets the present value (nil where

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"net/netip"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"suffrage/config"
+	leaseetcd "suffrage/lease/etcd"
+	"suffrage/lease/kubernetes"
+	"suffrage/membership"
+	"suffrage/mesh-tests/kubetest"
+)
+
+// TestKubernetesSwap moves a fleet's Lease to Kubernetes as an owner would, with
+// the rules of deploy/kubernetes, and swaps under it. The API server is over the
+// fleet's own etcd. It is stopped in the middle of the swap, and started again.
+func TestKubernetesSwap(t *testing.T) {
+	if os.Getenv(kubetest.Variable) == "" {
+		t.Skip("SKIPPED: make kube-test runs it")
+	}
+	f := &ownersFleet{t: t, program: plainBinary(t), dir: filepath.Join(t.TempDir(), "fleet")}
+	f.start("--slow", "h3=0s", "--mode", "active", "--until", "stopped")
+	before, err := leaseetcd.New(f.client()).Get(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	s := f.settings("h1")
+	near, err := url.Parse(s.Etcd.Endpoints[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	user := "system:serviceaccount:" + s.Kubernetes.Namespace + ":suffrage"
+	server := kubetest.Over(t, netip.MustParseAddr(near.Hostname()), kubetest.Below{
+		Endpoints: s.Etcd.Endpoints, CA: s.Etcd.CA, Cert: s.Etcd.Cert, Key: s.Etcd.Key,
+	}, user)
+	server.Apply(t, "../../deploy/kubernetes/namespace.yaml")
+	server.Apply(t, "../../deploy/kubernetes/rbac.yaml")
+	f.leaseIn(server.Kubeconfig(t, user))
+
+	judge := f.watchWrites()
+	r := f.swappedUnder(server)
+	judge()
+	if r.Outcome != membership.Completed && r.Outcome != membership.Undone { // undone on a machine that is busy elsewhere
+		t.Errorf("%s → %s: %s, %s", r.Out, r.In, r.Outcome, r.TurnedBack)
+	}
+	if swapped := slices.Contains(r.MembersAfter, r.InMember); len(r.MembersAfter) != 3 || swapped != (r.Outcome == membership.Completed) {
+		t.Errorf("%s: members %v before, %v after: %s out, %s in", r.Outcome, r.MembersBefore, r.MembersAfter, r.OutMember, r.InMember)
+	}
+	t.Logf("%s → %s: %s %s", r.Out, r.In, r.Outcome, r.TurnedBack)
+
+	st, err := kubernetes.New(server.Config(kubetest.Admin), s.Kubernetes.Namespace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	after, err := st.Get(t.Context())
+	if err != nil || after.Record.Term <= before.Record.Term {
+		t.Errorf("Kubernetes has %+v (%v), want a term above %d", after.Record, err, before.Record.Term)
+	}
+	if now, err := leaseetcd.New(f.client()).Get(t.Context()); err != nil || now.Version != before.Version {
+		t.Errorf("the Lease in etcd was written too: %+v (%v)", now.Record, err)
+	}
+}
+
+// settings are those of a host.
+func (f *ownersFleet) settings(host string) Settings {
+	f.t.Helper()
+	s := DefaultSettings()
+	if err := config.Load(filepath.Join(f.dir, host, "suffrage.yaml"), &s); err != nil {
+		f.t.Fatal(err)
+	}
+	return s
+}
+
+// leaseIn moves the Lease: every host's settings are changed, then the
+// controllers are started again.
+func (f *ownersFleet) leaseIn(kubeconfig string) {
+	f.t.Helper()
+	files, err := filepath.Glob(filepath.Join(f.dir, "h*", "suffrage.yaml"))
+	if err != nil || len(files) != 5 {
+		f.t.Fatal(files, err)
+	}
+	for _, file := range files {
+		text := contentOf(f.t, file)
+		changed := strings.Replace(text, "lease_store: etcd", "lease_store: kubernetes", 1)
+		changed = strings.Replace(changed, `kubeconfig: ""`, "kubeconfig: "+kubeconfig, 1)
+		if len(changed) != len(text)+len("kubernetes")-len("etcd")+len(kubeconfig)-len(`""`) {
+			f.t.Fatalf("%s has other settings:\n%s", file, text)
+		}
+		if err := os.WriteFile(file, []byte(changed), 0o600); err != nil {
+			f.t.Fatal(err)
+		}
+	}
+	for _, h := range []string{"h1", "h2", "h3", "h4", "h5"} {
+		if f.process("controller", h) != 0 {
+			f.kill("controller", h, syscall.SIGTERM)
+		}
+	}
+}
+
+// swappedUnder swaps h2 for h5, and restarts the API server once the newcomer is
+// a member.
+func (f *ownersFleet) swappedUnder(server *kubetest.Server) (r OperationRecord) {
+	f.t.Helper()
+	answered := make(chan string, 1)
+	go func() {
+		for {
+			said, code := f.run("h1", "swap", "h2", "h5", "--yes", "-o", "json", "--by", "anna")
+			// It is refused until every window is full.
+			if code == exitOK || f.t.Context().Err() != nil || !strings.Contains(said, "nothing was asked for") {
+				answered <- said
+				return
+			}
+			time.Sleep(200 * time.Millisecond)
+		}
+	}()
+	f.wait("a member process on h5", func() bool { return len(answered) > 0 || f.process("member", "h5") != 0 })
+	server.Stop()
+	server.Start()
+	server.WaitReady()
+	said := <-answered
+	ops := run1[[]OperationRecord](f, "h1", "operations", "list")
+	if len(ops) != 1 {
+		f.t.Fatalf("%d operations, and the swap said: %s", len(ops), said)
+	}
+	return ops[0]
+}

@@ -1,4 +1,0 @@
-package etcd
-
-// Decode is what Get reads records with.
-var Decode = decode
