@@ -87,6 +87,6 @@ func (f *Fleet) Operations(ctx context.Context) ([]membership.Operation, error) 
 func (f *Fleet) Open(ctx context.Context) (*membership.Operation, error) {
 	ctx, cancel := context.WithTimeout(ctx, commandLimit)
 	defer cancel()
-	op, _, err := etcd.OpenOperation(ctx, f.Client)
+	op, _, err := etcd.OwnLease(f.Client).Open(ctx)
 	return op, err
 }
