@@ -160,6 +160,16 @@ func headline(w io.Writer, d membership.Decision, now time.Time) {
 		fmt.Fprintf(w, "steady%s: nothing needs doing\n", lasting(" since ", d.Since, now, ""))
 	case membership.Planned:
 		fmt.Fprintf(w, "would %s%s, because\n%s\n", d.Plan, lasting(" (since ", d.Since, now, ")"), wrap(d.Plan.Why, "  "))
+	case membership.StepNext:
+		op := d.Operation
+		what := "goes on"
+		if op.TurnedBack != "" {
+			what = "turns back"
+		}
+		fmt.Fprintf(w, "%s (operation %s, begun %s) %s: %s\n", membership.Plan{Out: op.Out, In: op.In, Dead: op.Dead}, op.ID, ago(op.Begun, now), what, d.Step)
+		if op.TurnedBack != "" {
+			fmt.Fprintln(w, wrap("because "+op.TurnedBack, "  "))
+		}
 	default:
 		fmt.Fprintf(w, "nothing would be done%s:\n", lasting(" (since ", d.Since, now, ")"))
 	}

@@ -31,6 +31,8 @@ type Plan struct {
 	Controllers []string
 	// Disks are the hosts whose data is on a Disk.
 	Disks []string
+	// Timeout is etcd.timeout of the settings, 0 for its default.
+	Timeout fitness.Duration
 }
 
 // Fleet is hosts with Suffrage on them.
@@ -67,7 +69,7 @@ func NewFleet(ctx context.Context, p Plan) (_ *Fleet, err error) {
 			f.voters = append(f.voters, name)
 		}
 	}
-	if err := d.Write(settings); err != nil {
+	if err := d.Write(p.settings); err != nil {
 		return f, err
 	}
 	if err := f.mount(d, p.Disks); err != nil {

@@ -1,8 +1,11 @@
 package lab
 
 import (
+	"cmp"
+
 	"suffrage/demo"
 	"suffrage/membership"
+	"suffrage/membership/etcd"
 )
 
 // The windows are of five seconds instead of five minutes, and all hosts share
@@ -16,7 +19,7 @@ const (
 )
 
 // settings is the content of a host's settings file.
-func settings(f *demo.Fleet, h demo.Host) (any, error) {
+func (p Plan) settings(f *demo.Fleet, h demo.Host) (any, error) {
 	type section = map[string]any
 	return section{
 		"host": h.Name,
@@ -26,7 +29,7 @@ func settings(f *demo.Fleet, h demo.Host) (any, error) {
 			"zone": h.Zone, "unit": h.Path(demo.UnitSocket), "period": "50ms", "ping_timeout": "1s",
 		},
 		"member": section{"initial_cluster": f.InitialCluster(), "quota": quota},
-		"etcd":   section{"endpoints": f.ClientURLs()},
+		"etcd":   section{"endpoints": f.ClientURLs(), "timeout": cmp.Or(p.Timeout, etcd.DefaultConfig().Timeout)},
 		"controller": section{
 			"mode": membership.Active, "round": "500ms", "soak": "3s", "session_ttl": "7s", "stall_time": stallTime,
 			"lease":  section{"duration": "15s", "renew": "1s"},
