@@ -100,8 +100,15 @@ func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 	for _, k := range []membership.Kind{membership.Steady, membership.Planned, membership.StepNext, membership.Refused} {
 		gauge(decisionDesc, oneIf(d.Kind == k), string(k))
 	}
+	// Two members on one host may give the same refusal twice; the same series twice
+	// would spoil the whole page. The older one is told.
+	ages := map[[2]string]float64{}
 	for _, r := range d.Refusals {
-		gauge(refusalAgeDesc, in.Now.Sub(r.Since).Seconds(), string(r.Code), r.Subject)
+		k := [2]string{string(r.Code), r.Subject}
+		ages[k] = max(ages[k], in.Now.Sub(r.Since).Seconds())
+	}
+	for k, age := range ages {
+		gauge(refusalAgeDesc, age, k[0], k[1])
 	}
 	gauge(rttLimitDesc, float64(in.Policy.Limits.For(fitness.RTT, 0).Voter))
 	collectMembers(gauge, in.View)

@@ -62,16 +62,20 @@ func TestMetricsOfOddMembers(t *testing.T) {
 			{ID: "d", Host: "h3", Learner: true, Responding: true},
 			{ID: "e"},
 		}}}
-	got := values(t, page(in, membership.Decision{}))
+	twice := membership.Refusal{Code: membership.VoterNotResponding, Subject: "h1", Since: in.Now}
+	older := twice
+	older.Since = in.Now.Add(-time.Minute)
+	got := values(t, page(in, membership.Decision{Refusals: []membership.Refusal{older, twice}}))
 	for series, want := range map[string]float64{
-		`suffrage_host_role{host=h1,role=leader}`:  1,
-		`suffrage_host_role{host=h2,role=voter}`:   1,
-		`suffrage_host_role{host=h3,role=learner}`: 1,
-		`suffrage_host_role{host=h4,role=standby}`: 1,
-		`suffrage_host_role{host=e,role=voter}`:    1,
-		`suffrage_voter_up{host=h1}`:               0, // one of the two does not answer
-		`suffrage_voter_up{host=h2}`:               1,
-		`suffrage_voter_up{host=e}`:                0,
+		`suffrage_host_role{host=h1,role=leader}`:                            1,
+		`suffrage_host_role{host=h2,role=voter}`:                             1,
+		`suffrage_host_role{host=h3,role=learner}`:                           1,
+		`suffrage_host_role{host=h4,role=standby}`:                           1,
+		`suffrage_host_role{host=e,role=voter}`:                              1,
+		`suffrage_voter_up{host=h1}`:                                         0, // one of the two does not answer
+		`suffrage_voter_up{host=h2}`:                                         1,
+		`suffrage_refusal_age_seconds{code=voter-not-responding,subject=h1}`: 60,
+		`suffrage_voter_up{host=e}`:                                          0,
 	} {
 		if v, ok := got[series]; !ok || v != want {
 			t.Errorf("%s is %v (there: %v), want %v", series, v, ok, want)
