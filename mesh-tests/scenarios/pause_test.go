@@ -19,6 +19,7 @@ func TestPausedVoter(t *testing.T) {
 		return s.Decision.Plan == nil && (s.Refuses(membership.VoterNotResponding, "h3") || s.Refuses(membership.VoterDown, "h3"))
 	})
 	f.down("h3")
+	f.until("a command says so too", func(s lab.Status) bool { return s.Refuses(membership.VoterDown, "h3") })
 	f.do(f.Node("h3").Thaw())
 	f.well("h1", "h2", "h3")
 	f.quiet()
