@@ -224,6 +224,31 @@ func (f *fleet) quiet() {
 	}
 }
 
+// back waits until the fleet is well again after a voter was away. Nothing may
+// have been planned meanwhile; but it was unfit, so where that lasted a whole
+// window it may be swapped out now that it answers.
+func (f *fleet) back(away string) {
+	f.t.Helper()
+	voters := []string{"h1", "h2", "h3"}
+	f.until(away+" is back, and all are fit", func(s lab.Status) bool {
+		ops, err := f.Operations(f.t.Context())
+		if err != nil || s.Decision.Operation != nil {
+			return false
+		}
+		voters = []string{"h1", "h2", "h3"}
+		for _, op := range ops {
+			if op.Out != away {
+				f.t.Errorf("%s was swapped, not %s: %s", op.Out, away, op.Why)
+			}
+			if op.Outcome == membership.Completed {
+				voters = f.after(op)
+			}
+		}
+		return slices.Equal(s.Voters(), voters) && s.Fit(f.names()...)
+	})
+	f.well(voters...)
+}
+
 // well waits until the fleet is as it has to be after a fault: these vote, all
 // are fit, one leads, nothing is under way, and every other host is at rest.
 func (f *fleet) well(voters ...string) {

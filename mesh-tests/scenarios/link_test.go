@@ -73,7 +73,7 @@ func TestPairCutOneWay(t *testing.T) {
 }
 
 // One voter of three is alone for a while. There nothing is known; the others
-// go on, and nobody is swapped for being away.
+// go on, and nobody is swapped while one is away.
 func TestMinorityPartition(t *testing.T) {
 	f := begin(t, five)
 	f.do(f.Apart([]string{"h3"}, []string{"h1", "h2", "h4", "h5"}))
@@ -87,8 +87,7 @@ func TestMinorityPartition(t *testing.T) {
 	f.seat = "h1"
 	f.down("h3")
 	f.do(f.Heal())
-	f.well("h1", "h2", "h3")
-	f.quiet()
+	f.back("h3")
 }
 
 // A newcomer that etcd cannot reach for its peers: it is given up, cleaned up,

@@ -11,7 +11,7 @@ import (
 )
 
 // A frozen voter still accepts connections. It is the owner's case and no reason
-// to swap, and as soon as it goes on it is a voter like any other.
+// to swap while it lasts.
 func TestPausedVoter(t *testing.T) {
 	f := begin(t, five)
 	f.do(f.Node("h3").Freeze())
@@ -21,8 +21,7 @@ func TestPausedVoter(t *testing.T) {
 	f.down("h3")
 	f.until("a command says so too", func(s lab.Status) bool { return s.Refuses(membership.VoterDown, "h3") })
 	f.do(f.Node("h3").Thaw())
-	f.well("h1", "h2", "h3")
-	f.quiet()
+	f.back("h3")
 }
 
 // The host whose etcd leads loses its power: another leads, and the clients'
