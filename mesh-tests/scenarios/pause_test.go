@@ -4,8 +4,6 @@ import (
 	"errors"
 	"testing"
 
-	"golang.org/x/sync/errgroup"
-
 	"suffrage/membership"
 	"suffrage/mesh-tests/lab"
 )
@@ -33,22 +31,6 @@ func TestLeaderLosesPower(t *testing.T) {
 	f.do(f.Node(leader).PowerOff(t.Context()))
 	f.until("another leads", func(s lab.Status) bool { return s.Leader != "" && s.Leader != leader })
 	f.do(f.Node(leader).Boot())
-	f.well("h1", "h2", "h3")
-	f.quiet()
-}
-
-// All hosts lose their power at once, and boot: the same voters, the same data.
-func TestColdStart(t *testing.T) {
-	f := begin(t, five)
-	f.outage = true
-	var off errgroup.Group
-	for _, n := range f.Nodes {
-		off.Go(func() error { return n.PowerOff(t.Context()) })
-	}
-	f.do(off.Wait())
-	for _, n := range f.Nodes {
-		f.do(n.Boot())
-	}
 	f.well("h1", "h2", "h3")
 	f.quiet()
 }
