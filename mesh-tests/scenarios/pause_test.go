@@ -4,14 +4,12 @@ import (
 	"errors"
 	"testing"
 
-	"golang.org/x/sync/errgroup"
-
 	"suffrage/membership"
 	"suffrage/mesh-tests/lab"
 )
 
 // A frozen voter still accepts connections. It is the owner's case and no reason
-// to swap, and as soon as it goes on it is a voter like any other.
+// to swap while it lasts.
 func TestPausedVoter(t *testing.T) {
 	f := begin(t, five)
 	f.do(f.Node("h3").Freeze())
@@ -19,9 +17,9 @@ func TestPausedVoter(t *testing.T) {
 		return s.Decision.Plan == nil && (s.Refuses(membership.VoterNotResponding, "h3") || s.Refuses(membership.VoterDown, "h3"))
 	})
 	f.down("h3")
+	f.until("a command says so too", func(s lab.Status) bool { return s.Refuses(membership.VoterDown, "h3") })
 	f.do(f.Node("h3").Thaw())
-	f.well("h1", "h2", "h3")
-	f.quiet()
+	f.back("h3")
 }
 
 // The host whose etcd leads loses its power: another leads, and the clients'
@@ -33,22 +31,6 @@ func TestLeaderLosesPower(t *testing.T) {
 	f.do(f.Node(leader).PowerOff(t.Context()))
 	f.until("another leads", func(s lab.Status) bool { return s.Leader != "" && s.Leader != leader })
 	f.do(f.Node(leader).Boot())
-	f.well("h1", "h2", "h3")
-	f.quiet()
-}
-
-// All hosts lose their power at once, and boot: the same voters, the same data.
-func TestColdStart(t *testing.T) {
-	f := begin(t, five)
-	f.outage = true
-	var off errgroup.Group
-	for _, n := range f.Nodes {
-		off.Go(func() error { return n.PowerOff(t.Context()) })
-	}
-	f.do(off.Wait())
-	for _, n := range f.Nodes {
-		f.do(n.Boot())
-	}
 	f.well("h1", "h2", "h3")
 	f.quiet()
 }
