@@ -14,7 +14,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"suffrage/lease/kubernetes"
+	"suffrage/apiserver"
 	"suffrage/membership"
 	"suffrage/membership/etcd"
 )
@@ -138,7 +138,7 @@ func newMarkCmd(verb, short string, set func(*membership.Mark, membership.Say)) 
 
 // unreachable says which etcd did not do it, and where to look.
 func (f *fleet) unreachable(err error) error {
-	if _, ok := errors.AsType[*kubernetes.Error](err); ok {
+	if _, ok := errors.AsType[*apiserver.Error](err); ok {
 		return err // it says all
 	}
 	if errors.Is(err, context.DeadlineExceeded) || status.Code(err) == codes.DeadlineExceeded {

@@ -5,6 +5,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"suffrage/lease/kubernetes"
 	"suffrage/membership/etcd"
 )
 
@@ -20,7 +21,11 @@ func (s Settings) openLease(client *clientv3.Client) (l etcd.Lease, closeLease f
 	if s.Controller.LeaseStore == inEtcd {
 		return etcd.OwnLease(client), func() {}, nil
 	}
-	store, err := s.Kubernetes.Open()
+	server, err := s.Kubernetes.Server()
+	if err != nil {
+		return etcd.Lease{}, nil, fmt.Errorf("controller.lease_store %s: %w", inKubernetes, err)
+	}
+	store, err := kubernetes.New(server, s.Kubernetes.Namespace)
 	if err != nil {
 		return etcd.Lease{}, nil, fmt.Errorf("controller.lease_store %s: %w", inKubernetes, err)
 	}

@@ -12,6 +12,7 @@ import (
 
 	rbac "k8s.io/api/rbac/v1"
 
+	"suffrage/apiserver"
 	"suffrage/lease"
 	"suffrage/lease/kubernetes"
 	"suffrage/mesh-tests/kubetest"
@@ -27,7 +28,7 @@ func roles(namespace string) string {
 // something of it is forbidden. No Lease is there before, so that it is made too.
 func TestDeployedRules(t *testing.T) {
 	t.Parallel()
-	ns := kubernetes.DefaultConfig().Namespace
+	ns := apiserver.DefaultConfig().Namespace
 	user := "system:serviceaccount:" + ns + ":suffrage"
 	s := kubetest.New(t, user)
 	s.Apply(t, deployed+"namespace.yaml")
