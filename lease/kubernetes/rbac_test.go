@@ -61,7 +61,7 @@ func TestDeployedRules(t *testing.T) {
 
 	// Nothing else: no other Lease, no other namespace.
 	for _, other := range []string{
-		leases(ns), leases(ns) + "/other", leases("kube-system") + "/" + lease.Name, "/api/v1/namespaces/" + ns + "/secrets", "/api/v1/nodes",
+		leases(ns), leases(ns) + "/other", leases("kube-system") + "/" + lease.Name, "/api/v1/namespaces/" + ns + "/secrets", "/api/v1/pods",
 	} {
 		if code := s.As(t, user, other); code != 403 {
 			t.Errorf("%s may read %s: %d", user, other, code)
