@@ -52,7 +52,7 @@ func say(node meta.PartialObjectMetadata, name string) (*membership.Say, error) 
 // who is which program wrote the annotation, and when; people have no names here.
 func who(node meta.PartialObjectMetadata, name string) (by string, at time.Time) {
 	for _, f := range node.ManagedFields {
-		if f.FieldsV1 != nil && strings.Contains(string(f.FieldsV1.Raw), `"f:`+name+`":`) && f.Time != nil {
+		if f.FieldsV1 != nil && strings.Contains(f.FieldsV1.GetRawString(), `"f:`+name+`":`) && f.Time != nil {
 			return line(f.Manager) + " on its Node", f.Time.UTC()
 		}
 	}

@@ -18,8 +18,8 @@ func TestMarkOf(t *testing.T) {
 			n.Annotations[annotations[i]] = annotations[i+1]
 		}
 		n.ManagedFields = []meta.ManagedFieldsEntry{
-			{Manager: "k3s", Time: &meta.Time{Time: set}, FieldsV1: &meta.FieldsV1{Raw: []byte(`{"f:metadata":{"f:annotations":{"f:suffrage.io/eligible-reason":{}}}}`)}},
-			{Manager: "kubectl-annotate", Time: &meta.Time{Time: set}, FieldsV1: &meta.FieldsV1{Raw: []byte(`{"f:metadata":{"f:annotations":{"f:suffrage.io/eligible":{}}}}`)}},
+			{Manager: "k3s", Time: &meta.Time{Time: set}, FieldsV1: meta.NewFieldsV1(`{"f:metadata":{"f:annotations":{"f:suffrage.io/eligible-reason":{}}}}`)},
+			{Manager: "kubectl-annotate", Time: &meta.Time{Time: set}, FieldsV1: meta.NewFieldsV1(`{"f:metadata":{"f:annotations":{"f:suffrage.io/eligible":{}}}}`)},
 		}
 		return n
 	}
