@@ -2,7 +2,7 @@
 // a REST client of client-go's for one group of the API, and what failed calls
 // mean. The typed clientset would link every group that Kubernetes has.
 //
-// It holds to this: no call is sent twice, answers are bounded, and a connection
+// It holds to this: no write is sent twice, answers are bounded, and a connection
 // that nobody answers on costs the one call that was on it.
 package apiserver
 
