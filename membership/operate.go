@@ -37,6 +37,11 @@ func (a *assessment) operate() (Operation, *Act, []Refusal) {
 		act, held = m.next()
 	case m.requested() != nil: // nothing is left asked for, by an operation that is no more
 		act, held = m.do(WithdrawRemoval, "remove", m.op.Out, m.op.OutMember, m.takenOver(held)), nil
+	case m.trapped() != nil && !m.settling():
+		x := m.trapped()
+		act, held = m.do(Unfence, "remove", x.Host, x.ID, "it votes, and has to be able to start: "+m.takenOver(held)), nil
+	case m.trapped() != nil && held == nil:
+		act = m.wait("remove", "a removal of "+m.trapped().Host+" that was asked for may still come")
 	case stopped:
 		act, held = m.finish(Stopped, "stopped by "+stop.By)
 	}
@@ -44,6 +49,21 @@ func (a *assessment) operate() (Operation, *Act, []Refusal) {
 		m.op.note(held[0].String())
 	}
 	return *m.op, act, held
+}
+
+// trapped is a voter behind a fence that this operation put up, nil for none.
+// What it ends by itself, it lifts; where it ends in the middle, the voter would
+// never start again once it is down.
+func (m *motion) trapped() *Member {
+	for _, x := range []*Member{m.out, m.in} {
+		if x == nil || x.Learner || x.Host == "" {
+			continue
+		}
+		if s := m.server(x.Host); s != nil && s.Fenced {
+			return x
+		}
+	}
+	return nil
 }
 
 // takenOver says why a removal is not left armed.

@@ -66,7 +66,8 @@ func (a *assessment) warnings() []string {
 	for pair, f := range worst {
 		out = append(out, fmt.Sprintf("the clocks of %s differ by %s", pair, f.Text("s")))
 	}
-	// An open operation sees to the fences that it set; one that was stopped does not.
+	// An open operation sees to the fences that it set; one that was stopped while
+	// the agent was silent did not.
 	for _, v := range a.voters {
 		if s := a.hosts[v].Facts.Server; a.in.Open == nil && s != nil && s.Fenced {
 			out = append(out, v+" votes and is fenced, so it cannot start again once it is down: remove its fence.json (docs/orders.md)")

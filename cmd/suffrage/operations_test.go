@@ -153,6 +153,17 @@ func TestOwnersCommands(t *testing.T) {
 		t.Errorf("%v, %v", g, err)
 	}
 	o.fails(exitUsage, "is not in", "operations", "withdraw", "h9")
+
+	// It ended in this very second, or on a host whose clock is ahead.
+	ended := time.Now().UTC().Add(5 * time.Minute)
+	newest := membership.Operation{ID: "20260303t000000-3", Out: "h1", In: "h3", By: "anna", Begun: ended.Add(-time.Minute), Ended: ended, Outcome: membership.Completed}
+	if err := etcd.NewHistory(kv, nil).Record(t.Context(), 1, newest); err != nil {
+		t.Fatal(err)
+	}
+	o.json(&mark, "clear-quarantine", "h1")
+	if mark.Mark.Cleared == nil || mark.Mark.Cleared.At.Before(ended) {
+		t.Errorf("cleared at %v what ended at %v", mark.Mark.Cleared, ended)
+	}
 }
 
 // A person at the terminal has to type the whole word.

@@ -39,6 +39,17 @@ host that is not in the roster.`,
 			if err != nil {
 				return err
 			}
+			// What has ended is over, whatever the clocks of the owner and of the
+			// controller say of which came first.
+			ended, err := etcd.Operations(ctx, f.client, recent)
+			if err != nil {
+				return f.unreachable(err)
+			}
+			for _, op := range ended {
+				if (op.In == args[0] || op.Out == args[0]) && op.Ended.After(s.At) {
+					s.At = op.Ended
+				}
+			}
 			mark, err := etcd.UpdateMark(ctx, f.client, args[0], func(m membership.Mark) (membership.Mark, error) {
 				m.Cleared = &membership.Say{Value: true, By: s.By, At: s.At, Reason: s.Reason}
 				return m, nil

@@ -147,13 +147,13 @@ func (f *ownersFleet) wait(what string, done func() bool) {
 	}
 }
 
-// run runs one command on a host and gives its answer, or what it said instead.
+// run runs one command on a host and gives its answer, or all that it said instead.
 func (f *ownersFleet) run(host string, args ...string) (string, int) {
 	cmd := exec.CommandContext(f.t.Context(), f.program, append(args, "--config", filepath.Join(f.dir, host, "suffrage.yaml"))...)
 	var out, said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &said
 	if err := cmd.Run(); err != nil {
-		return said.String(), cmd.ProcessState.ExitCode()
+		return said.String() + out.String(), cmd.ProcessState.ExitCode()
 	}
 	return out.String(), exitOK
 }

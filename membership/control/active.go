@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 	"time"
 
 	"suffrage/membership"
@@ -96,7 +95,7 @@ func (l *Loop) step(ctx context.Context, o *Operator, journal func() (*membershi
 	if err != nil {
 		return "", err
 	}
-	in, d, err := l.look(ctx, open, o.Journal.Term())
+	in, d, err := l.look(ctx, open, o)
 	if err != nil {
 		return "", err
 	}
@@ -123,29 +122,9 @@ func (l *Loop) step(ctx context.Context, o *Operator, journal func() (*membershi
 		}
 		// Rejected, or unknown: the next round looks.
 		l.Log.Warn("act not done", "err", err)
-		l.failed = failure(d, err)
 		return "", nil
 	}
-	l.failed = nil
 	return carriedOut(d), nil
-}
-
-// maxFailure bounds what is kept of an error, which may quote another host's.
-const maxFailure = 500
-
-// failure is what the next decision is told of an act that had an error.
-func failure(d membership.Decision, err error) *membership.Failure {
-	if d.Operation == nil || d.Step == nil {
-		return nil
-	}
-	text := err.Error()
-	if inner := errors.Unwrap(err); inner != nil { // the decision knows the rest
-		text = inner.Error()
-	}
-	if len(text) > maxFailure {
-		text = strings.ToValidUTF8(text[:maxFailure], "") + "…"
-	}
-	return &membership.Failure{Operation: d.Operation.ID, Verb: d.Step.Verb, Host: d.Step.Host, Error: text}
 }
 
 // carriedOut names what a decision that was acted on changed, empty for nothing.

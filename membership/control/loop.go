@@ -24,10 +24,9 @@ type Loop struct {
 	// Acting is nil in dry-run.
 	Acting *Acting
 
-	key    string              // of the decision that was reported last
-	failed *membership.Failure // the newest act, where it had an error
-	leads  atomic.Bool
-	last   atomic.Pointer[State]
+	key   string // of the decision that was reported last
+	leads atomic.Bool
+	last  atomic.Pointer[State]
 }
 
 // State is the newest round.
@@ -58,7 +57,7 @@ func (l *Loop) Run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		in, d, err := l.look(ctx, open, 0)
+		in, d, err := l.look(ctx, open, nil)
 		if err != nil {
 			return err
 		}
@@ -87,16 +86,16 @@ func (l *Loop) peek(ctx context.Context) (*membership.Operation, error) {
 	return open, nil
 }
 
-// look is one round up to its decision, and its report. term is that of the
-// Lease while it is held, 0 while it is not.
-func (l *Loop) look(ctx context.Context, open *membership.Operation, term uint64) (membership.Inputs, membership.Decision, error) {
+// look is one round up to its decision, and its report. o is the operator while
+// the Lease is held, nil while it is not.
+func (l *Loop) look(ctx context.Context, open *membership.Operation, o *Operator) (membership.Inputs, membership.Decision, error) {
 	began := time.Now()
 	in, err := l.Gatherer.Gather(ctx)
 	if err != nil {
 		return in, membership.Decision{}, fmt.Errorf("control: round ended: %w", err)
 	}
-	if in.Open, in.Term = open, term; open != nil {
-		in.Failed = l.failed
+	if in.Open = open; o != nil {
+		in.Term, in.Failed = o.Journal.Term(), o.Failed
 	}
 	d := membership.Decide(in)
 	if err := l.Gatherer.Remember(ctx, d); err != nil && ctx.Err() == nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strings"
 
 	"suffrage/membership"
 )
@@ -71,8 +72,9 @@ type History interface {
 // The next round looks; nothing is repeated blindly.
 var ErrUnknown = errors.New("control: no answer; it may have been done")
 
-// Operator carries out decisions, one act a round. It keeps nothing: what is to
-// be done next is decided anew from what is, by this controller or the next.
+// Operator carries out decisions, one act a round. It keeps nothing but why its
+// newest act failed: what is to be done next is decided anew from what is, by
+// this controller or the next.
 type Operator struct {
 	Journal  Journal
 	Members  Members
@@ -87,6 +89,8 @@ type Operator struct {
 	ClearRequest func(ctx context.Context, r membership.Request) error
 	// Peer gives the peer URL that a host will have as a member.
 	Peer func(host string) string
+	// Failed is the newest act where it had an error, for the next decision.
+	Failed *membership.Failure
 	// Point is called at each named place where a process may die; tests end it
 	// there. Nil otherwise.
 	Point func(name string)
@@ -97,6 +101,7 @@ type Operator struct {
 // in the next round. The context has to end with the Lease: a process that was
 // frozen between the check and the call then makes no call.
 func (o *Operator) Act(ctx context.Context, in membership.Inputs, d membership.Decision) error {
+	o.Failed = nil
 	switch {
 	case d.Mode != membership.Active:
 		return nil
@@ -117,10 +122,26 @@ func (o *Operator) Act(ctx context.Context, in membership.Inputs, d membership.D
 	o.point("before " + string(d.Step.Verb))
 	err := o.do(ctx, in, *d.Operation, *d.Step)
 	o.point("after " + string(d.Step.Verb))
+	o.Failed = failure(*d.Operation, *d.Step, err)
 	if err != nil {
 		return fmt.Errorf("control: operation %s: %s: %w", d.Operation.ID, d.Step, err)
 	}
 	return nil
+}
+
+// maxFailure bounds what is kept of an error, which may quote another host's.
+const maxFailure = 500
+
+// failure is an act that had an error, nil for none.
+func failure(op membership.Operation, act membership.Act, err error) *membership.Failure {
+	if err == nil {
+		return nil
+	}
+	text := err.Error()
+	if len(text) > maxFailure {
+		text = strings.ToValidUTF8(text[:maxFailure], "") + "…"
+	}
+	return &membership.Failure{Operation: op.ID, Verb: act.Verb, Host: act.Host, Error: text}
 }
 
 // begin opens an operation for a plan, and writes down the figures of those that

@@ -92,6 +92,7 @@ func (p *Controller) end(after time.Duration, why string) {
 	p.c.Logf("%s ends: %s", p.id(), why)
 	p.instance, p.called = p.instance+1, ""
 	p.Down, p.holds, p.term, p.previous, p.seenRev = p.c.Now.Add(after), false, 0, nil, -1
+	p.operator.Failed = nil
 	clear(p.states)
 }
 
@@ -121,6 +122,7 @@ func (p *Controller) Round(restart time.Duration) {
 		return // it holds still for a while, and cannot read what is
 	}
 	in := p.inputs()
+	in.Failed = p.operator.Failed
 	d := membership.Decide(in)
 	p.rounds++
 	seen := d.Remember()

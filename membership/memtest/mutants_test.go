@@ -45,6 +45,7 @@ var mutants = []struct {
 	{"15", "somebody else's change is ignored", "operate.go", "if len(odd) == 0 {", "if true {"},
 	{"15", "the owner is called for a silent agent that is well", "candidate.go", "&& h.Reachable && h.Facts.Server == nil", "&& h.Facts.Server == nil"},
 	{"15", "a stopped operation leaves its removal armed", "operate.go", "case m.requested() != nil: //", "case false: //"},
+	{"15", "an operation that somebody else ended leaves its fence", "operate.go", "case m.trapped() != nil && !m.settling():", "case false:"},
 	{"16", "a host starts as a member of no cluster", "control/operator.go", "Operation: op.ID, Member: a.Member}", "Operation: op.ID, Member: \"new\"}"},
 }
 

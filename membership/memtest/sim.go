@@ -87,7 +87,7 @@ func (s *Sim) unsettled() string {
 		return "" // somebody else removed those that served
 	case !led:
 		return "nobody leads"
-	case d.Kind == membership.Refused && s.Request != nil && !slices.ContainsFunc(d.Refusals, func(r membership.Refusal) bool {
+	case d.Kind == membership.Refused && s.Request != nil && s.Lease.Open == nil && !slices.ContainsFunc(d.Refusals, func(r membership.Refusal) bool {
 		return r.Code != membership.NoCandidate && r.Code != membership.Quarantine
 	}):
 		return "" // more voters are asked for, and there are no good ones
