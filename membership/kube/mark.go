@@ -49,14 +49,15 @@ func say(node meta.PartialObjectMetadata, name string) (*membership.Say, error) 
 	return s, nil
 }
 
-// who is which program wrote the annotation, and when; people have no names here.
+// who is which program wrote the annotation, and when, where the API server kept
+// that; people have no names here.
 func who(node meta.PartialObjectMetadata, name string) (by string, at time.Time) {
 	for _, f := range node.ManagedFields {
 		if f.FieldsV1 != nil && strings.Contains(f.FieldsV1.GetRawString(), `"f:`+name+`":`) && f.Time != nil {
 			return line(f.Manager) + " on its Node", f.Time.UTC()
 		}
 	}
-	return "its Node", node.CreationTimestamp.UTC()
+	return "its Node", time.Time{}
 }
 
 // line makes a text one line of printable characters that is not too long.

@@ -80,7 +80,11 @@ func (n *Nodes) list(ctx context.Context, next string) (list meta.PartialObjectM
 	if next != "" {
 		req.Param("continue", next)
 	}
-	text, err := req.Do(ctx).Raw()
+	res := req.Do(ctx)
+	if err := res.Error(); err != nil { // Raw would not say what the server says
+		return list, err
+	}
+	text, err := res.Raw()
 	if err != nil {
 		return list, err
 	}
