@@ -6,7 +6,7 @@ BIN  := bin/suffrage
 CC   ?= cc
 RACE := $(shell command -v $(firstword $(CC)) >/dev/null 2>&1 && echo -race)
 
-.PHONY: demo test fleet sim mutants compat systemd kube-test build lint bench bench-swap fuzz clean
+.PHONY: demo test fleet sim mutants compat systemd prometheus mesh kube-test build lint bench bench-swap fuzz clean
 
 build:
 	go build -o $(BIN) ./cmd/suffrage
@@ -47,6 +47,18 @@ compat: build
 systemd: build
 	@set -e; root=$$(mesh-tests/root.sh); \
 	SUFFRAGE_ROOT=$$root SUFFRAGE_BIN=$(CURDIR)/$(BIN) go test -count=1 -timeout 20m -v ./mesh-tests/systemd
+
+# The dashboards and the alert rules, in a real Prometheus that scrapes the demo's
+# fleet: mesh-tests/README.md. Debian's package is fetched where there is none.
+prometheus: build
+	@set -e; folder=$$(mesh-tests/prometheus.sh); \
+	SUFFRAGE_PROMETHEUS=$$folder SUFFRAGE_BIN=$(CURDIR)/$(BIN) go test -count=1 -timeout 10m -v ./mesh-tests/prometheus
+
+# Hosts with networks and disks of their own, and what is done to them:
+# mesh-tests/README.md. It needs root; RUN=TestSlowLink runs one scenario.
+RUN ?= .
+mesh: build
+	SUFFRAGE_BIN=$(CURDIR)/$(BIN) go test -count=1 -timeout 60m -v -run '$(RUN)' ./mesh-tests/scenarios
 
 # The Lease in Kubernetes, against a real API server, which is built first where
 # it is not yet: a quarter of an hour on two cores. UNBUILT=skip skips then.

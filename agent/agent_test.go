@@ -171,9 +171,7 @@ func TestRosterIsReadAgain(t *testing.T) {
 		r := a.Report(0)
 		return len(series(r, fitness.RTT, "h3").Samples) > 0 && series(r, fitness.RTT, "h2").Signal == ""
 	})
-	if err := os.WriteFile(f.roster, []byte("hosts:\n- nam: h1\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	f.replace(f.roster, "hosts:\n- nam: h1\n")
 	eventually(t, "the bad roster shows", func() bool {
 		p := probeOf(a.Report(0), "roster")
 		return !p.OK && strings.Contains(p.Error, `did you mean "name"`)

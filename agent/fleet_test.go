@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"log/slog"
@@ -66,7 +67,14 @@ func (f *testFleet) write(path string, names ...string) {
 	for _, n := range names {
 		text += f.hosts[n].Entry()
 	}
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+	f.replace(path, text)
+}
+
+// replace writes a file at once: an agent that looks at it meanwhile sees the one
+// from before, and not an empty one.
+func (f *testFleet) replace(path, text string) {
+	f.t.Helper()
+	if err := errors.Join(os.WriteFile(path+".new", []byte(text), 0o644), os.Rename(path+".new", path)); err != nil {
 		f.t.Fatal(err)
 	}
 }

@@ -32,10 +32,15 @@ type collector struct{ r *record }
 func newMetrics(reg prometheus.Registerer, r *record) { reg.MustRegister(collector{r}) }
 
 func (c collector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{rttDesc, fsyncDesc, commitDesc, memoryDesc, stabilityDesc, clockDesc,
-		coverageDesc, ageDesc, lostDesc, successDesc, durationDesc, lateDesc} {
+	for _, d := range Described() {
 		ch <- d
 	}
+}
+
+// Described are the descriptions of all that an agent measures itself.
+func Described() []*prometheus.Desc {
+	return []*prometheus.Desc{rttDesc, fsyncDesc, commitDesc, memoryDesc, stabilityDesc, clockDesc,
+		coverageDesc, ageDesc, lostDesc, successDesc, durationDesc, lateDesc}
 }
 
 func (c collector) Collect(ch chan<- prometheus.Metric) {

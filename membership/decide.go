@@ -148,7 +148,11 @@ func settle(refusals []Refusal, in Inputs) []Refusal {
 	since := map[key]time.Time{}
 	if in.Previous != nil {
 		for _, p := range in.Previous.Refusals {
-			since[key{p.Code, p.Subject}] = earlier(p.Since, in.Now)
+			k, t := key{dated(p.Code), p.Subject}, earlier(p.Since, in.Now)
+			if was, both := since[k]; both {
+				t = earlier(was, t)
+			}
+			since[k] = t
 		}
 	}
 	sortRefusals(refusals)
@@ -161,12 +165,21 @@ func settle(refusals []Refusal, in Inputs) []Refusal {
 		}
 		said[k] = true
 		r.Since = in.Now
-		if t, before := since[k]; before {
+		if t, before := since[key{dated(r.Code), r.Subject}]; before {
 			r.Since = t
 		}
 		out = append(out, r)
 	}
 	return out
+}
+
+// dated is the code by which a refusal's age goes on: that a silent voter is the
+// owner's case after a window does not make it younger.
+func dated(c Code) Code {
+	if c == VoterDown {
+		return VoterNotResponding
+	}
+	return c
 }
 
 // sortRefusals puts first what a person must do.

@@ -43,10 +43,26 @@ func guardVoters(in Inputs) []Refusal {
 // rebooting, and the owner's case once it has lasted a window. It is never a
 // reason to swap: adding while a voter is away risks the quorum.
 func silent(in Inputs, host, detail string, since time.Time, next string) Refusal {
+	since = awaySince(in, host, since)
 	if !since.IsZero() && in.Now.Sub(since) > in.Policy.Window() {
 		return owner(VoterDown, host, detail+"; since "+stamp(since), next)
 	}
 	return hold(VoterNotResponding, host, detail, "lifts when it answers again; after a window it is the owner's case (voter-down)")
+}
+
+// awaySince is since when a voter has been silent: for as long as whoever looks
+// has seen it, or as is written down, whichever is longer. A command, and a
+// controller that has just taken over, have seen next to nothing.
+func awaySince(in Inputs, host string, seen time.Time) time.Time {
+	if in.Previous == nil {
+		return seen
+	}
+	for _, p := range in.Previous.Refusals {
+		if t := earlier(p.Since, in.Now); p.Subject == host && dated(p.Code) == VoterNotResponding && (seen.IsZero() || t.Before(seen)) {
+			seen = t
+		}
+	}
+	return seen
 }
 
 // guardOpinions asks whether every voter has the list that the quorum has. One

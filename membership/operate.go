@@ -40,8 +40,8 @@ func (a *assessment) operate() (Operation, *Act, []Refusal) {
 	case m.trapped() != nil && !m.settling():
 		x := m.trapped()
 		act, held = m.do(Unfence, "remove", x.Host, x.ID, "it votes, and has to be able to start: "+m.takenOver(held)), nil
-	case m.trapped() != nil && held == nil:
-		act = m.wait("remove", "a removal of "+m.trapped().Host+" that was asked for may still come")
+	case m.trapped() != nil && stopped:
+		act, held = m.wait("remove", "a removal of "+m.trapped().Host+" that was asked for may still come"), nil
 	case stopped:
 		act, held = m.finish(Stopped, "stopped by "+stop.By)
 	}

@@ -89,3 +89,16 @@ func steps(out, in string, dead bool) []Step {
 	}
 	return steps
 }
+
+// turnBack is the step of the way back, whatever was done before.
+const turnBack = "turn-back"
+
+// StepNames are the names that a step of an operation may have, in the order of
+// a swap. Taking the Lease is none: an operation begins under it.
+func StepNames() []string {
+	var names []string
+	for _, s := range steps("out", "in", false)[1:] {
+		names = append(names, s.Name)
+	}
+	return append(names, turnBack)
+}

@@ -123,7 +123,7 @@ func (m *motion) turn(why string) (*Act, []Refusal) {
 // (with both removed there would be one voter too few) and the outgoing one its
 // fence.
 func (m *motion) back() (*Act, []Refusal) {
-	const step = "turn-back"
+	const step = turnBack
 	m.op.at(step, m.in0().Now)
 	m.op.Asked, m.op.SoakedSince = time.Time{}, time.Time{}
 	fenced := "remove"

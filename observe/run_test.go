@@ -60,12 +60,17 @@ func TestRun(t *testing.T) {
 			}
 		})
 	}
-	r, err := observe.Run(ctx, o)
+	// On a busy machine two seconds may pass without one answer.
+	var r observe.Report
+	idle := func(m observe.Member) bool { return m.RoundTrip.Count == 0 || m.WALFsync.Count == 0 }
+	for len(r.Members) == 0 || slices.ContainsFunc(r.Members, idle) {
+		var err error
+		if r, err = observe.Run(ctx, o); err != nil {
+			t.Fatal(err)
+		}
+	}
 	stop()
 	wg.Wait()
-	if err != nil {
-		t.Fatal(err)
-	}
 	if len(r.Members) != 3 || len(r.Refusals) != 0 || len(r.Troubles) != 0 || r.Error != "" {
 		t.Errorf("a good cluster: %+v", r)
 	}

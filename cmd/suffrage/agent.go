@@ -114,15 +114,15 @@ func (s Settings) heldSnapshots(ctx context.Context) ([]string, error) {
 
 // keeper saves this host's snapshots, nil where none are to be saved.
 func (s Settings) keeper(roster *identity.Roster, reg prometheus.Registerer, log *slog.Logger) (*snapshots.Keeper, error) {
+	metrics, err := snapshots.NewMetrics(reg)
+	if err != nil {
+		return nil, fmt.Errorf("agent: metrics: %w", err)
+	}
 	if len(s.Etcd.Endpoints) == 0 || len(s.Snapshots.At) == 0 {
 		return nil, nil
 	}
 	if err := config.Under("etcd", s.Etcd.Validate()); err != nil {
 		return nil, usage(err)
-	}
-	metrics, err := snapshots.NewMetrics(reg)
-	if err != nil {
-		return nil, fmt.Errorf("agent: metrics: %w", err)
 	}
 	routine := snapshots.Routine{
 		Dir: s.Snapshots.Dir, Keep: s.Snapshots.Keep, Metrics: metrics, Log: log,

@@ -227,7 +227,7 @@ func (f *ownersFleet) operation() membership.Operation {
 }
 
 // refusal is what tells one refusal from another in a decision's JSON.
-var refusal = regexp.MustCompile(`"(code|subject|detail)": ".*"`)
+var refusal = regexp.MustCompile(`"(code|subject)": ".*"`)
 
 // swapped asks for a swap until it is taken, does something once the journal is
 // as it should be, and gives the record of how it ended.
@@ -246,9 +246,15 @@ func (f *ownersFleet) swapped(out, in string, when func(membership.Operation) bo
 		go func() { watched <- f.journal(ctx, client, when, do) }()
 	}
 	var answer string
-	var why string
+	var why, last string
+	defer func() {
+		if f.t.Failed() {
+			f.t.Log(last)
+		}
+	}()
 	f.wait("the swap is taken", func() bool {
 		said, code := f.run("h1", "swap", out, in, "--yes", "-o", "json", "--by", "anna")
+		last = said
 		if reasons := refusal.FindAllString(said, -1); code != exitOK && fmt.Sprint(reasons) != why {
 			why = fmt.Sprint(reasons)
 			f.t.Logf("swap %s %s: exit %d, %s", out, in, code, why)

@@ -134,8 +134,10 @@ type look struct {
 	leaderNote string
 }
 
-func (f *fleet) look(ctx context.Context) (look, error) {
-	g := f.gatherer(nil)
+func (f *fleet) look(ctx context.Context) (look, error) { return f.lookBy(ctx, f.gatherer(nil)) }
+
+// lookBy looks with a gatherer that may have looked before.
+func (f *fleet) lookBy(ctx context.Context, g *control.Gatherer) (look, error) {
 	in, err := g.Gather(ctx)
 	if err != nil {
 		return look{}, err

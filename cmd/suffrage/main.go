@@ -118,9 +118,9 @@ line, or a file that a person wrote, is wrong. docs/commands.md has the forms of
 			root.AddCommand(c)
 		}
 	}
-	add("look", newStatusCmd(), newExplainCmd(), newPlanCmd(), newObserveCmd(), newOperationsCmd(), newDemoCmd(), newDecideCmd(), newReplayCmd())
+	add("look", newStatusCmd(), newTopCmd(), newExplainCmd(), newPlanCmd(), newObserveCmd(), newOperationsCmd(), newDemoCmd(), newDecideCmd(), newReplayCmd())
 	add("say", newHostCmd(), newModeCmd(), newPauseCmd(), newResumeCmd(), newSwapCmd(), newTargetCmd(), newRemoveDeadCmd(), newClearQuarantineCmd(), newSnapshotCmd(), newClusterCmd())
-	add("run", newAgentCmd(), newControllerCmd(), newMemberCmd(), newIdentityCmd(), newConfigCmd())
+	add("run", newAgentCmd(), newControllerCmd(), newMemberCmd(), newIdentityCmd(), newConfigCmd(), newManCmd())
 	strict(root)
 	return root
 }

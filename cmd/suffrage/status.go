@@ -157,18 +157,37 @@ func (s Status) print(w io.Writer) {
 func headline(w io.Writer, d membership.Decision, now time.Time) {
 	switch d.Kind {
 	case membership.Steady:
-		fmt.Fprintf(w, "steady since %s: nothing needs doing\n", ago(d.Since, now))
+		fmt.Fprintf(w, "steady%s: nothing needs doing\n", lasting(" since ", d.Since, now, ""))
 	case membership.Planned:
-		fmt.Fprintf(w, "would %s (since %s), because\n%s\n", d.Plan, ago(d.Since, now), wrap(d.Plan.Why, "  "))
+		fmt.Fprintf(w, "would %s%s, because\n%s\n", d.Plan, lasting(" (since ", d.Since, now, ")"), wrap(d.Plan.Why, "  "))
+	case membership.StepNext:
+		op := d.Operation
+		what := "goes on"
+		if op.TurnedBack != "" {
+			what = "turns back"
+		}
+		fmt.Fprintf(w, "%s (operation %s, begun %s) %s: %s\n", membership.Plan{Out: op.Out, In: op.In, Dead: op.Dead}, op.ID, ago(op.Begun, now), what, d.Step)
+		if op.TurnedBack != "" {
+			fmt.Fprintln(w, wrap("because "+op.TurnedBack, "  "))
+		}
 	default:
-		fmt.Fprintf(w, "nothing would be done (since %s):\n", ago(d.Since, now))
+		fmt.Fprintf(w, "nothing would be done%s:\n", lasting(" (since ", d.Since, now, ")"))
 	}
 	printHolds(w, d, now)
 }
 
 func printHolds(w io.Writer, d membership.Decision, now time.Time) {
 	for _, r := range d.Refusals {
-		fmt.Fprintln(w, wrap(fmt.Sprintf("%s [%s, since %s]", r, r.Kind, ago(r.Since, now)), "  "))
+		fmt.Fprintln(w, wrap(fmt.Sprintf("%s [%s%s]", r, r.Kind, lasting(", since ", r.Since, now, "")), "  "))
 		fmt.Fprintln(w, wrap("→ "+r.Next, "    "))
 	}
+}
+
+// lasting says since when something is so, where that is known: a command that
+// looks once has not seen what was before, and "since 0 s ago" would be wrong.
+func lasting(before string, since, now time.Time, after string) string {
+	if !since.Before(now) {
+		return ""
+	}
+	return before + ago(since, now) + after
 }

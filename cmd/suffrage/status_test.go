@@ -38,3 +38,42 @@ func TestStatusSaysWhatIsNotKnown(t *testing.T) {
 		}
 	}
 }
+
+// A command looks once. What it has not watched it gives no age, and what the
+// controller has watched keeps its own.
+func TestNoAgeOfWhatNobodyWatched(t *testing.T) {
+	now := time.Date(2026, 8, 6, 12, 0, 0, 0, time.UTC)
+	say := func(since time.Time) string {
+		var b bytes.Buffer
+		headline(&b, membership.Decision{Kind: membership.Refused, At: now, Since: since,
+			Refusals: []membership.Refusal{{Code: membership.VoterNotResponding, Subject: "h3", Kind: membership.Hold, Since: since}}}, now)
+		return b.String()
+	}
+	if got := say(now); strings.Contains(got, "since") {
+		t.Errorf("nobody knows since when:\n%s", got)
+	}
+	if got := say(now.Add(-2 * time.Minute)); strings.Count(got, "since 2 min ago") != 2 {
+		t.Errorf("both are two minutes old:\n%s", got)
+	}
+}
+
+// While an operation is open, "nothing would be done" is the one thing that is
+// not so.
+func TestStatusSaysWhatIsUnderWay(t *testing.T) {
+	now := time.Date(2026, 8, 6, 12, 0, 0, 0, time.UTC)
+	d := membership.Decision{Kind: membership.StepNext, At: now, Since: now,
+		Step:      &membership.Act{Verb: membership.StartMember, Step: "join", Host: "h5", Why: "its etcd has to run to catch up"},
+		Operation: &membership.Operation{ID: "o1", Out: "h3", In: "h5", Begun: now.Add(-2 * time.Minute)}}
+	for _, test := range []struct{ turned, want string }{
+		{"", "swap h3 → h5 (operation o1, begun 2 min ago) goes on: "},
+		{"h5 did not catch up", "turns back: "},
+		{"h5 did not catch up", "because h5 did not catch up"},
+	} {
+		d.Operation.TurnedBack = test.turned
+		var b bytes.Buffer
+		headline(&b, d, now)
+		if got := b.String(); !strings.Contains(got, test.want) || strings.Contains(got, "nothing would be done") {
+			t.Errorf("want %q in:\n%s", test.want, got)
+		}
+	}
+}

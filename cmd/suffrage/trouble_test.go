@@ -140,7 +140,7 @@ func (f *ownersFleet) start(args ...string) {
 
 func (f *ownersFleet) wait(what string, done func() bool) {
 	f.t.Helper()
-	for deadline := time.Now().Add(4 * time.Minute); !done(); time.Sleep(200 * time.Millisecond) {
+	for deadline := time.Now().Add(8 * time.Minute); !done(); time.Sleep(200 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			f.t.Fatalf("never: %s", what)
 		}

@@ -23,6 +23,7 @@ var (
 	figureDesc     = desc("fitness_figure", "What a host is judged by, per signal: p99 in seconds, available memory in bytes, restarts. Compare with suffrage_fitness_limit.", "host", "signal")
 	limitDesc      = desc("fitness_limit", "The voters' limit for the figure of the same labels.", "host", "signal")
 	rttDesc        = desc("rtt_p99_seconds", "p99 round trip of an ordered pair of hosts; +Inf when pings are lost. Above a tenth of the election timeout a voter is unfit.", "host", "peer")
+	rttLimitDesc   = desc("rtt_limit_seconds", "The voters' limit for suffrage_rtt_p99_seconds: a tenth of the election timeout.")
 	coverageDesc   = desc("window_samples", "Samples in the newest window of a signal, 0 to 100. Below 100 the host is unknown: see its agent's probes.", "host", "signal")
 	verdictDesc    = desc("verdict", "1 for the verdict that a host has, 0 for the others. unfit or unknown for long: run suffrage explain HOST.", "host", "verdict")
 	agentDesc      = desc("agent_up", "1 when the host's agent answered in the last round. 0: see its log, its key and the path.", "host")
@@ -56,8 +57,9 @@ func NewMetrics(r prometheus.Registerer, l *Loop) *Metrics {
 
 // Describe gives the descriptions of the gauges.
 func (m *Metrics) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{figureDesc, limitDesc, rttDesc, coverageDesc, verdictDesc, agentDesc, decisionDesc,
-		refusalAgeDesc, votersDesc, fitDesc, toleranceDesc, lastRoundDesc, leadingDesc} {
+	all := append(describeOperation(), figureDesc, limitDesc, rttDesc, rttLimitDesc, coverageDesc, verdictDesc, agentDesc, decisionDesc,
+		refusalAgeDesc, votersDesc, fitDesc, toleranceDesc, lastRoundDesc, leadingDesc)
+	for _, d := range all {
 		ch <- d
 	}
 }
@@ -98,13 +100,23 @@ func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 	for _, k := range []membership.Kind{membership.Steady, membership.Planned, membership.StepNext, membership.Refused} {
 		gauge(decisionDesc, oneIf(d.Kind == k), string(k))
 	}
+	// Two members on one host may give the same refusal twice; the same series twice
+	// would spoil the whole page. The older one is told.
+	ages := map[[2]string]float64{}
 	for _, r := range d.Refusals {
-		gauge(refusalAgeDesc, in.Now.Sub(r.Since).Seconds(), string(r.Code), r.Subject)
+		k := [2]string{string(r.Code), r.Subject}
+		ages[k] = max(ages[k], in.Now.Sub(r.Since).Seconds())
 	}
+	for k, age := range ages {
+		gauge(refusalAgeDesc, age, k[0], k[1])
+	}
+	gauge(rttLimitDesc, float64(in.Policy.Limits.For(fitness.RTT, 0).Voter))
+	collectMembers(gauge, in.View)
+	collectOperation(gauge, in, d)
 	gauge(votersDesc, float64(d.Voters))
 	gauge(fitDesc, float64(d.FitVoters))
 	gauge(toleranceDesc, float64(d.Tolerance))
-	gauge(lastRoundDesc, float64(in.Now.Add(s.Took).UnixNano())/1e9)
+	gauge(lastRoundDesc, seconds(in.Now.Add(s.Took)))
 }
 
 // count adds one round to what is counted.

@@ -29,14 +29,29 @@ suffrage_decision{kind="step"} 0
 # HELP suffrage_leading 1 while this controller leads. Summed over all controllers it should be 1.
 # TYPE suffrage_leading gauge
 suffrage_leading 1
+# HELP suffrage_operation_open 1 while an operation is under way.
+# TYPE suffrage_operation_open gauge
+suffrage_operation_open 0
+# HELP suffrage_plan_age_seconds For how long the plan has been the same; there only while there is one. out loses its vote, in gets one. Old in mode active: something keeps it from starting.
+# TYPE suffrage_plan_age_seconds gauge
+suffrage_plan_age_seconds{in="h4",out="h3"} 27
+# HELP suffrage_rtt_limit_seconds The voters' limit for suffrage_rtt_p99_seconds: a tenth of the election timeout.
+# TYPE suffrage_rtt_limit_seconds gauge
+suffrage_rtt_limit_seconds 0.1
 # HELP suffrage_tolerance How many more voters can be lost, counted on fit ones. 0: lose nothing now.
 # TYPE suffrage_tolerance gauge
 suffrage_tolerance 0
 # HELP suffrage_voters_fit Voters that answer and are not unfit.
 # TYPE suffrage_voters_fit gauge
 suffrage_voters_fit 2
+# HELP suffrage_voter_up 1 when the voter served a request that passes through a quorum, in the last round. 0: see its etcd's log and the path to it.
+# TYPE suffrage_voter_up gauge
+suffrage_voter_up{host="h1"} 1
+suffrage_voter_up{host="h2"} 1
+suffrage_voter_up{host="h3"} 1
 `
-		if err := testutil.GatherAndCompare(r.reg, strings.NewReader(want), "suffrage_decision", "suffrage_leading", "suffrage_tolerance", "suffrage_voters_fit"); err != nil {
+		if err := testutil.GatherAndCompare(r.reg, strings.NewReader(want), "suffrage_decision", "suffrage_leading", "suffrage_operation_open",
+			"suffrage_plan_age_seconds", "suffrage_rtt_limit_seconds", "suffrage_tolerance", "suffrage_voter_up", "suffrage_voters_fit"); err != nil {
 			t.Error(err)
 		}
 		if problems, err := testutil.GatherAndLint(r.reg); err != nil || len(problems) > 0 {

@@ -159,7 +159,10 @@ func (k *checker) recorded(op membership.Operation, by *Caller) {
 		}
 		k.voters = len(k.c.Voters())
 		for _, h := range k.c.Hosts { // the owner sees to it
-			votes := slices.ContainsFunc(k.c.Members, func(m *Member) bool { return m.Host == h.Name })
+			votes := slices.ContainsFunc(k.c.Members, func(m *Member) bool { return m.Host == h.Name && !m.Learner })
+			if votes && h.Fenced && (h.Name == op.Out || h.Name == op.In) && h.Reachable() && !h.mendedAt.After(by.ViewAt) && !by.Blind[h.Name] {
+				k.fail("operation %s is stopped and %s votes behind its fence", op.ID, h.Name)
+			}
 			h.leftover, h.stopped = h.leftover || !votes && !h.rests(), h.stopped || votes && h.Fenced
 		}
 		return

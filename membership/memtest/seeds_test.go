@@ -45,6 +45,7 @@ var failedOnce = map[int64]string{
 	1332: "a stopped operation left its removal asked for, after the member was gone, and the owner was called for that too",
 	8773: "somebody removed two voters during an operation, and the third ended behind the fence that it had left",
 	7118: "somebody removed voters during an operation, and its newcomer went down behind its fence",
+	9546: "somebody changed the members of an operation that the owner stopped, and its fence stayed",
 	1922: "the controller ended between the intent to withdraw and the withdrawal, and the request had no time limit",
 }
 

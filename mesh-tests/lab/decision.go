@@ -1,0 +1,67 @@
+package lab
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"time"
+
+	"suffrage/membership"
+)
+
+// answerLimit bounds a question to a service on a host, maxAnswer what it says, in bytes.
+const (
+	answerLimit = 5 * time.Second
+	maxAnswer   = 16 << 20
+)
+
+// Decision is what the controller that leads decided last. Unlike a command it
+// remembers since when something is so.
+func (f *Fleet) Decision(ctx context.Context) (d membership.Decision, err error) {
+	var errs []error
+	for _, n := range f.Nodes {
+		b, err := n.get(ctx, "http://127.0.0.1:7402/decision")
+		if err == nil {
+			err = json.Unmarshal(b, &d)
+		}
+		if err == nil {
+			return d, nil
+		}
+		errs = append(errs, err)
+	}
+	return d, fmt.Errorf("lab: no controller tells a decision: %w", errors.Join(errs...))
+}
+
+// get asks a service that listens on the host's own loopback device.
+func (n *Node) get(ctx context.Context, url string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerLimit)
+	defer cancel()
+	dial := func(ctx context.Context, network, address string) (c net.Conn, err error) {
+		if e := n.net.In(n.Number, func() error { c, err = (&net.Dialer{}).DialContext(ctx, network, address); return nil }); e != nil {
+			return nil, e
+		}
+		return c, err
+	}
+	client := http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, fmt.Errorf("lab: %s: %w", n.Name, err)
+	}
+	answer, err := client.Do(r)
+	if err != nil {
+		return nil, fmt.Errorf("lab: %s: %w", n.Name, err)
+	}
+	defer answer.Body.Close()
+	b, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
+	if err == nil && answer.StatusCode != http.StatusOK {
+		err = errors.New(answer.Status)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("lab: %s: %s: %w", n.Name, url, err)
+	}
+	return b, nil
+}

@@ -1,0 +1,92 @@
+package lab
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"suffrage/fitness"
+	"suffrage/membership"
+	"suffrage/membership/etcd"
+)
+
+// Status is what the lab reads of `suffrage status -o json`.
+type Status struct {
+	ClusterID string `json:"cluster_id"`
+	Leader    string `json:"leader"`
+	Hosts     []struct {
+		Host    string          `json:"host"`
+		Role    string          `json:"role"`
+		Agent   bool            `json:"agent"`
+		Verdict fitness.Verdict `json:"verdict"`
+	} `json:"hosts"`
+	Controller *etcd.Leadership    `json:"controller"`
+	Decision   membership.Decision `json:"decision"`
+}
+
+// Voters are the hosts that vote, sorted.
+func (s Status) Voters() []string {
+	var out []string
+	for _, h := range s.Hosts {
+		if h.Role == "voter" || h.Role == "leader" {
+			out = append(out, h.Host)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// Fit reports whether all these hosts are, for a whole window.
+func (s Status) Fit(hosts ...string) bool {
+	n := 0
+	for _, h := range s.Hosts {
+		if slices.Contains(hosts, h.Host) && h.Verdict.Status == fitness.Fit && h.Verdict.Whole {
+			n++
+		}
+	}
+	return n == len(hosts)
+}
+
+// Refuses reports whether the decision has this refusal.
+func (s Status) Refuses(code membership.Code, subject string) bool {
+	return slices.ContainsFunc(s.Decision.Refusals, func(r membership.Refusal) bool { return r.Code == code && r.Subject == subject })
+}
+
+// RefusesAny is Refuses with whatever subject.
+func (s Status) RefusesAny(code membership.Code) bool {
+	return slices.ContainsFunc(s.Decision.Refusals, func(r membership.Refusal) bool { return r.Code == code })
+}
+
+// commandLimit bounds a command that answers at once, or not at all.
+const commandLimit = 30 * time.Second
+
+// Status asks for it on a host, as its owner does.
+func (n *Node) Status(ctx context.Context) (s Status, err error) {
+	ctx, cancel := context.WithTimeout(ctx, commandLimit)
+	defer cancel()
+	out, err := n.Suffrage(ctx, "status", "-o", "json")
+	if err != nil {
+		return s, err
+	}
+	if err := json.Unmarshal([]byte(out), &s); err != nil {
+		return s, fmt.Errorf("lab: status on %s: %w in %s", n.Name, err, out)
+	}
+	return s, nil
+}
+
+// Operations are those that ended, the newest first.
+func (f *Fleet) Operations(ctx context.Context) ([]membership.Operation, error) {
+	ctx, cancel := context.WithTimeout(ctx, commandLimit)
+	defer cancel()
+	return etcd.Operations(ctx, f.Client, 50)
+}
+
+// Open is the operation that is under way, nil for none.
+func (f *Fleet) Open(ctx context.Context) (*membership.Operation, error) {
+	ctx, cancel := context.WithTimeout(ctx, commandLimit)
+	defer cancel()
+	op, _, err := etcd.OwnLease(f.Client).Open(ctx)
+	return op, err
+}

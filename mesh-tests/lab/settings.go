@@ -1,0 +1,40 @@
+package lab
+
+import (
+	"cmp"
+
+	"suffrage/demo"
+	"suffrage/membership"
+	"suffrage/membership/etcd"
+)
+
+// The windows are of five seconds instead of five minutes, and all hosts share
+// one disk and two or so cores, so the limits of disks are the demo's. Whatever
+// else a settings file has is left to its default, as on real hosts.
+const (
+	walFsync      = "200ms"
+	backendCommit = "500ms"
+	quota         = 256 << 20
+	stallTime     = "30s"
+)
+
+// settings is the content of a host's settings file.
+func (p Plan) settings(f *demo.Fleet, h demo.Host) (any, error) {
+	type section = map[string]any
+	return section{
+		"host": h.Name,
+		"dir":  h.Dir,
+		"data": h.Path(demo.DataDir),
+		"agent": section{
+			"zone": h.Zone, "unit": h.Path(demo.UnitSocket), "period": "50ms", "ping_timeout": "1s",
+		},
+		"member": section{"initial_cluster": f.InitialCluster(), "quota": quota},
+		"etcd":   section{"endpoints": f.ClientURLs(), "timeout": cmp.Or(p.Timeout, etcd.DefaultConfig().Timeout)},
+		"controller": section{
+			"mode": membership.Active, "round": "500ms", "soak": "3s", "session_ttl": "7s", "stall_time": stallTime,
+			"lease":  section{"duration": "15s", "renew": "1s"},
+			"limits": section{"wal_fsync": walFsync, "backend_commit": backendCommit, "storage_quota": quota, "memory_used_max": 1},
+		},
+		"snapshots": section{"at": []string{}}, // none comes between by the hour of the day
+	}, nil
+}

@@ -1,0 +1,104 @@
+package scenarios
+
+import (
+	"testing"
+	"time"
+
+	"suffrage/membership"
+	"suffrage/mesh-tests/lab"
+)
+
+// slow makes a round trip of 150 ms where 100 ms are allowed.
+var slow = lab.Link{Delay: 75 * time.Millisecond}
+
+func TestSlowLink(t *testing.T) {
+	f := begin(t, five)
+	f.do(f.Around("h3", slow))
+	op := f.swapped("h3")
+	f.do(f.Heal())
+	f.well(f.after(op)...)
+	for range 3 { // it stays out, however often it boots
+		f.do(f.Node("h3").Reboot(t.Context()))
+	}
+	f.well(f.after(op)...)
+}
+
+// The voter whose link is slow leads: leadership goes first.
+func TestSlowLeader(t *testing.T) {
+	f := begin(t, five)
+	leader := f.until("one leads", func(s lab.Status) bool { return s.Leader != "" }).Leader
+	f.do(f.Around(leader, slow))
+	op := f.swapped(leader)
+	f.do(f.Heal())
+	f.well(f.after(op)...)
+}
+
+// Two voters of three behind one bad access point: moving one would not help.
+func TestTwoSlowVoters(t *testing.T) {
+	f := begin(t, five)
+	for _, near := range []string{"h2", "h3"} {
+		for _, other := range []string{"h1", "h4", "h5"} {
+			f.do(f.Between(near, other, slow))
+		}
+	}
+	f.until("more are to blame than may fail", func(s lab.Status) bool { return s.RefusesAny(membership.ManyUnfit) && s.Decision.Plan == nil })
+	f.do(f.Heal())
+	f.well("h1", "h2", "h3")
+	f.quiet()
+}
+
+// A round trip goes there and back, so one slow direction is a slow host, and
+// the host is to blame from whichever end one looks.
+func TestAsymmetricLink(t *testing.T) {
+	f := begin(t, five)
+	for _, other := range []string{"h1", "h2", "h4", "h5"} {
+		f.do(f.OneWay("h3", other, lab.Link{Delay: 150 * time.Millisecond}))
+	}
+	op := f.swapped("h3")
+	f.do(f.Heal())
+	f.well(f.after(op)...)
+}
+
+// A pair of voters of which one does not hear the other: nobody knows whose
+// fault it is, and no change is safe meanwhile.
+func TestPairCutOneWay(t *testing.T) {
+	f := begin(t, five)
+	f.do(f.OneWay("h2", "h3", lab.Link{Cut: true}))
+	f.until("the pair is named, and nothing is planned", func(s lab.Status) bool {
+		return s.Decision.Plan == nil && (s.Refuses(membership.PairUnreachable, "h2,h3") || s.Refuses(membership.VoterNotResponding, "h2") || s.Refuses(membership.VoterNotResponding, "h3"))
+	})
+	f.do(f.Heal())
+	f.well("h1", "h2", "h3")
+	f.quiet()
+}
+
+// One voter of three is alone for a while. There nothing is known; the others
+// go on, and nobody is swapped for being away.
+func TestMinorityPartition(t *testing.T) {
+	f := begin(t, five)
+	f.do(f.Apart([]string{"h3"}, []string{"h1", "h2", "h4", "h5"}))
+	f.until("h3 is away, and nothing is planned", func(s lab.Status) bool {
+		return s.Decision.Plan == nil && (s.Refuses(membership.VoterNotResponding, "h3") || s.Refuses(membership.VoterDown, "h3"))
+	})
+	f.seat = "h3"
+	f.until("alone, it knows nothing and counts on nobody", func(s lab.Status) bool {
+		return s.Refuses(membership.MembershipUnknown, "") && s.Decision.Plan == nil && s.Decision.FitVoters == 0
+	})
+	f.seat = "h1"
+	f.down("h3")
+	f.do(f.Heal())
+	f.well("h1", "h2", "h3")
+	f.quiet()
+}
+
+// A newcomer that etcd cannot reach for its peers: it is given up, cleaned up,
+// and not tried again for a while. Its agent answers all the time.
+func TestBlockedLearner(t *testing.T) {
+	f := begin(t, five)
+	f.do(f.Around("h4", lab.Link{Ports: []uint16{2380}}))
+	op := f.ask("h3", "h4")
+	f.unchanged(op)
+	f.refused(membership.Quarantine, "h3", "h4")
+	f.do(f.Heal())
+	f.well("h1", "h2", "h3")
+}
