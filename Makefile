@@ -68,7 +68,7 @@ kube-test:
 	  echo "SKIPPED: kube-test: there is no $$server, and UNBUILT=skip" >&2; exit 0; \
 	fi; \
 	SUFFRAGE_KUBE_APISERVER=$$(mesh-tests/kube.sh); export SUFFRAGE_KUBE_APISERVER; \
-	go test $(RACE) -count=1 -timeout 20m -v ./lease/kubernetes; \
+	go test $(RACE) -count=1 -timeout 20m -v ./lease/kubernetes ./membership/kube; \
 	go test -count=1 -timeout 20m -v -run TestKubernetes ./cmd/suffrage
 
 lint:

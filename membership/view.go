@@ -134,6 +134,21 @@ type Say struct {
 	Reason string    `json:"reason,omitempty"`
 }
 
+// And is what two places say of one host, where the cautious word goes first:
+// pinned where one says so, not eligible where one says that. Else m goes before o.
+func (m Mark) And(o Mark) Mark {
+	if m.Eligible == nil || o.Eligible != nil && m.Eligible.Value && !o.Eligible.Value {
+		m.Eligible = o.Eligible
+	}
+	if m.Pinned == nil || o.Pinned != nil && o.Pinned.Value && !m.Pinned.Value {
+		m.Pinned = o.Pinned
+	}
+	if m.Cleared == nil {
+		m.Cleared = o.Cleared
+	}
+	return m
+}
+
 // IsEligible reports whether the owner allows the host a vote.
 func (m Mark) IsEligible() bool { return m.Eligible != nil && m.Eligible.Value }
 

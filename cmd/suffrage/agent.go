@@ -95,14 +95,14 @@ func (s Settings) heldSnapshots(ctx context.Context) ([]string, error) {
 		return nil, err
 	}
 	defer client.Close()
-	held, closeLease, err := s.openLease(client)
+	there, err := s.open(client)
 	if err != nil {
 		return nil, err
 	}
-	defer closeLease()
+	defer there.close()
 	ctx, cancel := context.WithTimeout(ctx, s.Etcd.Timeout.Std())
 	defer cancel()
-	open, _, err := held.Open(ctx)
+	open, _, err := there.lease.Open(ctx)
 	if err != nil {
 		return nil, err
 	}

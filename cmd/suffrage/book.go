@@ -9,12 +9,14 @@ import (
 	"suffrage/membership"
 	"suffrage/membership/control"
 	"suffrage/membership/etcd"
+	"suffrage/membership/kube"
 )
 
 // book keeps marks, the recorded membership and the ages of the decision in
 // etcd. Only a leader writes.
 type book struct {
 	kv      clientv3.KV
+	nodes   *kube.Nodes      // nil: marks are in etcd only
 	leader  *etcd.Leadership // nil: read only
 	timeout time.Duration    // of one call
 }
@@ -25,7 +27,7 @@ const recent = 50
 func (b book) Read(ctx context.Context) (e control.Entries, err error) {
 	ctx, cancel := context.WithTimeout(ctx, b.timeout)
 	defer cancel()
-	if e.Marks, err = etcd.Marks(ctx, b.kv); err != nil {
+	if e.Marks, err = marks(ctx, b.kv, b.nodes); err != nil {
 		return e, err
 	}
 	// Before the policy: a number of voters is written to both at once, and one that

@@ -96,10 +96,8 @@ func checkConfig(c *cobra.Command) error {
 			}
 		}
 		if s.Controller.LeaseStore == inKubernetes {
-			if store, err := s.Kubernetes.Open(); err != nil {
+			if _, err := s.Kubernetes.Server(); err != nil {
 				found(fmt.Errorf("%s: kubernetes: %w", path, err))
-			} else {
-				store.Close()
 			}
 		}
 		// It may be missing: what writes there first makes it.

@@ -23,10 +23,8 @@ type fleet struct {
 	Settings
 	roster *identity.Roster
 	client *clientv3.Client
-	lease  etcd.Lease
 	agents *agent.Client
-
-	closeLease func()
+	shared
 }
 
 // openFleet reads the settings of this host and makes the clients. Nothing is
@@ -43,17 +41,17 @@ func openFleet(c *cobra.Command) (*fleet, error) {
 	if err != nil {
 		return nil, usage(fmt.Errorf("%w; suffrage config check looks at all of it", err))
 	}
-	held, closeLease, err := s.openLease(client)
+	there, err := s.open(client)
 	if err != nil {
 		return nil, usage(errors.Join(err, client.Close()))
 	}
 	agents := agent.NewClient(key, func() *identity.Roster { return roster })
-	return &fleet{Settings: s, roster: roster, client: client, lease: held, closeLease: closeLease, agents: agents}, nil
+	return &fleet{Settings: s, roster: roster, client: client, agents: agents, shared: there}, nil
 }
 
 func (f *fleet) close() error {
 	f.agents.Close()
-	f.closeLease()
+	f.shared.close()
 	return f.client.Close()
 }
 
@@ -65,7 +63,7 @@ func (f *fleet) callTimeout() time.Duration {
 }
 
 func (f *fleet) book(l *etcd.Leadership) book {
-	return book{kv: f.client, leader: l, timeout: f.callTimeout()}
+	return book{kv: f.client, nodes: f.nodes, leader: l, timeout: f.callTimeout()}
 }
 
 // gatherer looks at the fleet; with l it may also write down what it sees.

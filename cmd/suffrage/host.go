@@ -14,7 +14,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"suffrage/lease/kubernetes"
+	"suffrage/apiserver"
 	"suffrage/membership"
 	"suffrage/membership/etcd"
 )
@@ -28,7 +28,9 @@ themselves:
   eligible    may be given a vote, and may lose it
   ineligible  may not be given one; if it votes, it may be moved
   pinned      may never lose its vote automatically
-A voter that was never marked is unmanaged: reported, never moved.`,
+A voter that was never marked is unmanaged: reported, never moved. With
+controller.lease_store: kubernetes annotations on Nodes count too, and the
+cautious word goes first: docs/kubernetes.md.`,
 		Example: `  suffrage host list
   suffrage host eligible h4 --reason "wired, SSD"
   suffrage host pin h1`,
@@ -64,7 +66,7 @@ func newHostListCmd() *cobra.Command {
 			defer f.close()
 			ctx, cancel := context.WithTimeout(c.Context(), f.callTimeout())
 			defer cancel()
-			marks, err := etcd.Marks(ctx, f.client)
+			marks, err := marks(ctx, f.client, f.nodes)
 			if err != nil {
 				return f.unreachable(err)
 			}
@@ -129,6 +131,14 @@ func newMarkCmd(verb, short string, set func(*membership.Mark, membership.Say)) 
 				return printJSON(c.OutOrStdout(), HostMark{h.Name, h.Address.String(), mark, mark.Word()})
 			}
 			fmt.Fprintf(c.OutOrStdout(), "%s is %s, said by %s\n", args[0], mark.Word(), say.By)
+			if f.nodes != nil { // it was said all the same, whatever the API server answers
+				all, err := marks(ctx, f.client, f.nodes)
+				if err != nil {
+					fmt.Fprintln(c.ErrOrStderr(), "what its Node says cannot be read:", f.unreachable(err))
+				} else if both := all[args[0]]; both.Word() != mark.Word() {
+					fmt.Fprintf(c.OutOrStdout(), "its Node has annotations too, and with them it is %s: kubectl describe node %s\n", both.Word(), args[0])
+				}
+			}
 			return nil
 		},
 	}
@@ -138,7 +148,7 @@ func newMarkCmd(verb, short string, set func(*membership.Mark, membership.Say)) 
 
 // unreachable says which etcd did not do it, and where to look.
 func (f *fleet) unreachable(err error) error {
-	if _, ok := errors.AsType[*kubernetes.Error](err); ok {
+	if _, ok := errors.AsType[*apiserver.Error](err); ok {
 		return err // it says all
 	}
 	if errors.Is(err, context.DeadlineExceeded) || status.Code(err) == codes.DeadlineExceeded {

@@ -1,11 +1,16 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"suffrage/lease/kubernetes"
+	"suffrage/membership"
 	"suffrage/membership/etcd"
+	"suffrage/membership/kube"
 )
 
 // Where the Lease can be.
@@ -14,15 +19,54 @@ const (
 	inKubernetes = "kubernetes"
 )
 
-// openLease is the shared Lease, where the settings say that it is; close it when
-// done.
-func (s Settings) openLease(client *clientv3.Client) (l etcd.Lease, closeLease func(), err error) {
+// shared is what all hosts share beside keys of Suffrage's in etcd.
+type shared struct {
+	lease etcd.Lease
+	nodes *kube.Nodes // whose annotations are marks too; nil for none
+	close func()
+}
+
+// open gives the shared Lease, where the settings say that it is, and with
+// Kubernetes the Nodes; close it when done.
+func (s Settings) open(client *clientv3.Client) (shared, error) {
 	if s.Controller.LeaseStore == inEtcd {
-		return etcd.OwnLease(client), func() {}, nil
+		return shared{lease: etcd.OwnLease(client), close: func() {}}, nil
 	}
-	store, err := s.Kubernetes.Open()
+	server, err := s.Kubernetes.Server()
 	if err != nil {
-		return etcd.Lease{}, nil, fmt.Errorf("controller.lease_store %s: %w", inKubernetes, err)
+		return shared{}, fmt.Errorf("controller.lease_store %s: %w", inKubernetes, err)
 	}
-	return etcd.Lease{Store: store, Key: store.EtcdKey()}, store.Close, nil
+	store, err := kubernetes.New(server, s.Kubernetes.Namespace)
+	if err != nil {
+		return shared{}, err
+	}
+	nodes, err := kube.New(server)
+	if err != nil {
+		return shared{}, err
+	}
+	return shared{
+		lease: etcd.Lease{Store: store, Key: store.EtcdKey()},
+		nodes: nodes,
+		close: func() { store.Close(); nodes.Close() },
+	}, nil
+}
+
+// marks are what the owner says of hosts in etcd and on their Nodes. With an
+// error those that could be read are given, for display.
+func marks(ctx context.Context, kv clientv3.KV, nodes *kube.Nodes) (map[string]membership.Mark, error) {
+	said, err := etcd.Marks(ctx, kv)
+	if nodes == nil {
+		return said, err
+	}
+	on, onErr := nodes.Marks(ctx)
+	all := map[string]membership.Mark{}
+	for host, m := range on {
+		all[host] = said[host].And(m)
+	}
+	for host, m := range said {
+		if _, ok := on[host]; !ok {
+			all[host] = m
+		}
+	}
+	return all, errors.Join(err, onErr)
 }

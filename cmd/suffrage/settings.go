@@ -12,11 +12,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"suffrage/agent"
+	"suffrage/apiserver"
 	"suffrage/config"
 	"suffrage/fitness"
 	"suffrage/identity"
 	"suffrage/lease"
-	"suffrage/lease/kubernetes"
 	"suffrage/member"
 	"suffrage/membership"
 	"suffrage/membership/etcd"
@@ -38,7 +38,7 @@ type Settings struct {
 	Member     member.Config      `yaml:"member"`
 	Etcd       etcd.Config        `yaml:"etcd"`
 	Controller ControllerSettings `yaml:"controller"`
-	Kubernetes kubernetes.Config  `yaml:"kubernetes"`
+	Kubernetes apiserver.Config   `yaml:"kubernetes"`
 	Snapshots  snapshots.Config   `yaml:"snapshots"`
 }
 
@@ -102,7 +102,7 @@ func DefaultSettings() Settings {
 			Lease:       lease.DefaultConfig(),
 			Limits:      fitness.DefaultLimits(),
 		},
-		Kubernetes: kubernetes.DefaultConfig(),
+		Kubernetes: apiserver.DefaultConfig(),
 		Snapshots:  snapshots.DefaultConfig(),
 	}
 }

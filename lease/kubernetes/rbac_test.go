@@ -12,6 +12,7 @@ import (
 
 	rbac "k8s.io/api/rbac/v1"
 
+	"suffrage/apiserver"
 	"suffrage/lease"
 	"suffrage/lease/kubernetes"
 	"suffrage/mesh-tests/kubetest"
@@ -27,7 +28,7 @@ func roles(namespace string) string {
 // something of it is forbidden. No Lease is there before, so that it is made too.
 func TestDeployedRules(t *testing.T) {
 	t.Parallel()
-	ns := kubernetes.DefaultConfig().Namespace
+	ns := apiserver.DefaultConfig().Namespace
 	user := "system:serviceaccount:" + ns + ":suffrage"
 	s := kubetest.New(t, user)
 	s.Apply(t, deployed+"namespace.yaml")
@@ -60,7 +61,7 @@ func TestDeployedRules(t *testing.T) {
 
 	// Nothing else: no other Lease, no other namespace.
 	for _, other := range []string{
-		leases(ns), leases(ns) + "/other", leases("kube-system") + "/" + lease.Name, "/api/v1/namespaces/" + ns + "/secrets", "/api/v1/nodes",
+		leases(ns), leases(ns) + "/other", leases("kube-system") + "/" + lease.Name, "/api/v1/namespaces/" + ns + "/secrets", "/api/v1/pods",
 	} {
 		if code := s.As(t, user, other); code != 403 {
 			t.Errorf("%s may read %s: %d", user, other, code)

@@ -17,7 +17,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"strconv"
 	"time"
 
@@ -27,6 +26,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
+	"suffrage/apiserver"
 	"suffrage/lease"
 )
 
@@ -35,9 +35,7 @@ const Annotation = "suffrage.io/lease"
 
 // Store is the record in the Lease of one namespace.
 type Store struct {
-	rest      rest.Interface
-	http      *http.Client
-	host      string // for errors
+	api       *apiserver.Client
 	namespace string
 }
 
@@ -52,7 +50,7 @@ func (s *Store) EtcdKey() string { return "/registry/leases/" + s.namespace + "/
 // that names no version is that, as of the revision that it carries.
 func (s *Store) Get(ctx context.Context) (lease.Seen, error) {
 	var list coordination.LeaseList
-	err := s.rest.Get().MaxRetries(0).Namespace(s.namespace).Resource("leases").
+	err := s.api.Verb("GET").Namespace(s.namespace).Resource("leases").
 		Param("fieldSelector", "metadata.name="+lease.Name).Do(ctx).Into(&list)
 	if err != nil {
 		return lease.Seen{}, s.failed("read", err)
@@ -88,9 +86,7 @@ func decode(annotations map[string]string) (lease.Record, error) {
 }
 
 // Put creates the Lease, or patches it where its resourceVersion is still old.
-// A patch leaves alone what others wrote beside it, such as labels. No request
-// is sent twice: client-go by itself would do so after an answer that says
-// Retry-After, and take its own first write for somebody else's.
+// A patch leaves alone what others wrote beside it, such as labels.
 func (s *Store) Put(ctx context.Context, r lease.Record, old lease.Version) (lease.Version, error) {
 	if err := r.Validate(); err != nil {
 		return "", s.failed("write", err)
@@ -101,14 +97,14 @@ func (s *Store) Put(ctx context.Context, r lease.Record, old lease.Version) (lea
 	}
 	var req *rest.Request
 	if old == "" {
-		req = s.rest.Post().SetHeader("Content-Type", "application/json")
+		req = s.api.Verb("POST").SetHeader("Content-Type", "application/json")
 	} else if _, err := strconv.ParseUint(string(old), 10, 64); err != nil {
 		return "", s.failed("write", fmt.Errorf("version %.50q is not a resourceVersion", old))
 	} else {
-		req = s.rest.Patch(types.MergePatchType).Name(lease.Name)
+		req = s.api.Verb("PATCH").SetHeader("Content-Type", string(types.MergePatchType)).Name(lease.Name)
 	}
 	var l coordination.Lease
-	err = req.MaxRetries(0).Namespace(s.namespace).Resource("leases").Body(body).Do(ctx).Into(&l)
+	err = req.Namespace(s.namespace).Resource("leases").Body(body).Do(ctx).Into(&l)
 	switch {
 	case err == nil && l.ResourceVersion != "":
 		return lease.Version(l.ResourceVersion), nil

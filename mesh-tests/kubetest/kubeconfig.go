@@ -61,8 +61,10 @@ func (s *Server) Apply(t testing.TB, file string) map[string][]byte {
 }
 
 var paths = map[string]string{
-	"Namespace":      "/api/v1/namespaces",
-	"ServiceAccount": "/api/v1/namespaces/NS/serviceaccounts",
-	"Role":           "/apis/rbac.authorization.k8s.io/v1/namespaces/NS/roles",
-	"RoleBinding":    "/apis/rbac.authorization.k8s.io/v1/namespaces/NS/rolebindings",
+	"Namespace":          "/api/v1/namespaces",
+	"ServiceAccount":     "/api/v1/namespaces/NS/serviceaccounts",
+	"Role":               "/apis/rbac.authorization.k8s.io/v1/namespaces/NS/roles",
+	"ClusterRole":        "/apis/rbac.authorization.k8s.io/v1/clusterroles",
+	"ClusterRoleBinding": "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
+	"RoleBinding":        "/apis/rbac.authorization.k8s.io/v1/namespaces/NS/rolebindings",
 }

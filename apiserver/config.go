@@ -1,4 +1,4 @@
-package kubernetes
+package apiserver
 
 import (
 	"errors"
@@ -38,27 +38,19 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Open makes a Store that uses it.
-func (c Config) Open() (*Store, error) {
-	cfg, err := c.client()
-	if err != nil {
-		return nil, err
-	}
-	return New(cfg, c.Namespace)
-}
-
-func (c Config) client() (*rest.Config, error) {
+// Server is the one that the settings name.
+func (c Config) Server() (*rest.Config, error) {
 	if c.Kubeconfig == "" {
 		cfg, err := rest.InClusterConfig()
 		if err != nil {
-			return nil, fmt.Errorf("lease: kubernetes.kubeconfig is empty, and this is no pod with a service account: %w", err)
+			return nil, fmt.Errorf("apiserver: kubernetes.kubeconfig is empty, and this is no pod with a service account: %w", err)
 		}
 		return cfg, nil
 	}
 	cfg, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
 		&clientcmd.ClientConfigLoadingRules{ExplicitPath: c.Kubeconfig}, &clientcmd.ConfigOverrides{}).ClientConfig()
 	if err != nil {
-		return nil, fmt.Errorf("lease: kubeconfig %s: %w", c.Kubeconfig, err)
+		return nil, fmt.Errorf("apiserver: kubeconfig %s: %w", c.Kubeconfig, err)
 	}
 	return cfg, nil
 }
