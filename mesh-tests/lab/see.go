@@ -49,6 +49,19 @@ func (s Status) Fit(hosts ...string) bool {
 	return n == len(hosts)
 }
 
+// Answering reports whether all these hosts answer and are measured. How fast they
+// are is the affair of the machine that they share.
+func (s Status) Answering(hosts ...string) bool {
+	n := 0
+	for _, h := range s.Hosts {
+		if slices.Contains(hosts, h.Host) && h.Agent && h.Verdict.Status != fitness.StatusUnknown &&
+			!s.Refuses(membership.VoterNotResponding, h.Host) && !s.Refuses(membership.VoterDown, h.Host) {
+			n++
+		}
+	}
+	return n == len(hosts)
+}
+
 // Refuses reports whether the decision has this refusal.
 func (s Status) Refuses(code membership.Code, subject string) bool {
 	return slices.ContainsFunc(s.Decision.Refusals, func(r membership.Refusal) bool { return r.Code == code && r.Subject == subject })

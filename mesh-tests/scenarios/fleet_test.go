@@ -225,7 +225,7 @@ func (f *fleet) quiet() {
 func (f *fleet) back(away string) {
 	f.t.Helper()
 	voters := []string{"h1", "h2", "h3"}
-	f.until(away+" is back, and all are fit", func(s lab.Status) bool {
+	f.until(away+" is back, and all answer", func(s lab.Status) bool {
 		ops, err := f.Operations(f.t.Context())
 		if err != nil || s.Decision.Operation != nil {
 			return false
@@ -239,17 +239,17 @@ func (f *fleet) back(away string) {
 				voters = f.after(op)
 			}
 		}
-		return slices.Equal(s.Voters(), voters) && s.Fit(f.names()...)
+		return slices.Equal(s.Voters(), voters) && s.Answering(f.names()...)
 	})
 	f.well(voters...)
 }
 
 // well waits until the fleet is as it has to be after a fault: these vote, all
-// are fit, one leads, nothing is under way, and every other host is at rest.
+// answer, one leads, nothing is under way, and every other host is at rest.
 func (f *fleet) well(voters ...string) {
 	f.t.Helper()
-	f.until(strings.Join(voters, " ")+" vote, and all are fit", func(s lab.Status) bool {
-		return slices.Equal(s.Voters(), voters) && s.Leader != "" && s.Controller != nil && s.Decision.Operation == nil && s.Fit(f.names()...)
+	f.until(strings.Join(voters, " ")+" vote, and all answer", func(s lab.Status) bool {
+		return slices.Equal(s.Voters(), voters) && s.Leader != "" && s.Controller != nil && s.Decision.Operation == nil && s.Answering(f.names()...)
 	})
 	for _, n := range f.Nodes {
 		state, err := n.Member(f.t.Context())
