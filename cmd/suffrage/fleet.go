@@ -143,7 +143,9 @@ func (f *fleet) lookBy(ctx context.Context, g *control.Gatherer) (look, error) {
 		return look{}, err
 	}
 	if in.View.Error == "" {
-		reads, cancel := context.WithTimeout(ctx, f.callTimeout())
+		// There is a quorum, and yet the member that the client picks may be one that
+		// gives up after its own timeout: time enough to try the next.
+		reads, cancel := context.WithTimeout(ctx, 2*f.callTimeout())
 		defer cancel()
 		open, record, err := f.lease.Open(reads)
 		if err != nil {
