@@ -113,15 +113,15 @@ func newPlayedAgents(b *testing.B, n int, period time.Duration) *playedAgents {
 
 func (f *playedAgents) report(w http.ResponseWriter, r *http.Request, i int, hosts []identity.RosterHost) {
 	after, _ := strconv.ParseUint(r.URL.Query().Get("after"), 10, 64) // 0 where it is not there
-	last := uint64(500 + f.ticks)
+	last, now := uint64(500+f.ticks), time.Now()
 	report := fitness.Report{Version: fitness.ReportVersion, Host: hosts[i].Name, Instance: "one", Software: "test",
-		Now: time.Now().UnixMicro(), Period: fitness.Duration(f.period), Last: last,
+		Now: now.UnixMicro(), Period: fitness.Duration(f.period), Last: last,
 		Facts: fitness.Facts{MemoryTotal: 8 << 30, DiskFree: 1 << 40, Disk: "ext4 on /dev/vda", Link: fitness.Link{Class: fitness.Wired}, Probes: []fitness.ProbeStatus{}}}
 	add := func(s fitness.Signal, peer string, v float64) {
 		series := fitness.Series{Signal: s, Peer: peer}
 		for n := max(after, last-min(last, 120)) + 1; n <= last; n++ {
 			// The newest is of now, whatever the machine's speed.
-			at := time.Now().Add(-time.Duration(last-n) * f.period)
+			at := now.Add(-time.Duration(last-n) * f.period)
 			series.Samples = append(series.Samples, fitness.Sample{Seq: n, At: at.UnixMicro(), Value: v})
 		}
 		report.Series = append(report.Series, series)
