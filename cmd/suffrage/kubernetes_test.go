@@ -27,11 +27,6 @@ func TestKubernetesSwap(t *testing.T) {
 	}
 	f := &ownersFleet{t: t, program: plainBinary(t), dir: filepath.Join(t.TempDir(), "fleet")}
 	f.start("--slow", "h3=0s", "--mode", "active", "--until", "stopped")
-	before, err := leaseetcd.New(f.client()).Get(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-
 	s := f.settings("h1")
 	near, err := url.Parse(s.Etcd.Endpoints[0])
 	if err != nil {
@@ -46,6 +41,11 @@ func TestKubernetesSwap(t *testing.T) {
 	f.leaseIn(server.Kubeconfig(t, user))
 
 	f.until("a controller leads, with the Lease in Kubernetes", "h1", func(s Status) bool { return s.Controller != nil })
+	// Until then the controllers from before may have taken the other one.
+	before, err := leaseetcd.New(f.client()).Get(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
 
 	// What a Node says counts beside the marks in etcd, by which all five may vote.
 	word := func() string {
