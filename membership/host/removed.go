@@ -19,17 +19,18 @@ func Removed(ctx context.Context, data, datastore, member string) error {
 }
 
 func (s *Server) removed(ctx context.Context, member string) error {
-	if Fenced(s.o.Data) == nil { // one that an order put up says more
-		if _, err := s.putFence(ctx, Order{Member: member}); err != nil {
-			return err
-		}
-	}
+	// First whose host it is: a fence would keep another member from starting.
 	r, err := s.role()
 	if err != nil {
 		return err
 	}
 	if r.Member != "" && r.Member != member {
 		return fmt.Errorf("host: member %s was removed, and %s says member %s: the datastore is left where it is", member, s.files.file(roleFile), r.Member)
+	}
+	if Fenced(s.o.Data) == nil { // one that an order put up says more
+		if _, err := s.putFence(ctx, Order{Member: member}); err != nil {
+			return err
+		}
 	}
 	if err := s.aside(member); err != nil {
 		return err

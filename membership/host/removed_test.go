@@ -64,14 +64,14 @@ func removedUntil(t *testing.T, s *Server, n int) (at string, done bool) {
 	return "", true
 }
 
-// What another member left is not moved.
+// What another member left is not moved, and it may start.
 func TestRemovedOfAnotherMember(t *testing.T) {
 	m := newMachine(t)
 	give(t, m.server(), order(membership.StartMember, 1, "op0", "bb"))
 	if err := m.server().removed(t.Context(), "aa"); err == nil || !strings.Contains(err.Error(), "says member bb") {
 		t.Error(err)
 	}
-	if f := factsOf(t, m.server()); f.Role != Voter || !f.Datastore {
+	if f := factsOf(t, m.server()); f.Role != Voter || !f.Datastore || f.Fenced {
 		t.Errorf("%+v", f)
 	}
 }
