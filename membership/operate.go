@@ -51,9 +51,9 @@ func (a *assessment) operate() (Operation, *Act, []Refusal) {
 	return *m.op, act, held
 }
 
-// trapped is a voter behind a fence that this operation put up, nil for none.
-// What it ends by itself, it lifts; where it ends in the middle, the voter would
-// never start again once it is down.
+// trapped is a voter of this operation behind a fence, whoever put it up, nil for
+// none: as when it turns back, since the voter would never start again once it is
+// down.
 func (m *motion) trapped() *Member {
 	for _, x := range []*Member{m.out, m.in} {
 		if x == nil || x.Learner || x.Host == "" {
