@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -187,28 +186,8 @@ func (f *ownersFleet) watchWrites() (judge func()) {
 		f.t.Helper()
 		stop()
 		<-ended
-		f.t.Logf("clients: %d operations, %+v", len(h), seen)
-		if seen.Failed > 0 {
-			f.t.Errorf("%d writes failed: no try within ten seconds carried them out", seen.Failed)
-		}
-		if err := history.Check(h); err != nil {
-			f.t.Error(err)
-			keepRecording(f.t, h)
-		}
+		history.Judge(f.t, h, seen, "")
 	}
-}
-
-func keepRecording(t *testing.T, h history.History) {
-	file, err := os.CreateTemp("", "suffrage-history-*.jsonl")
-	if err != nil {
-		t.Error(err)
-		return
-	}
-	defer file.Close()
-	if err := h.Write(file); err != nil {
-		t.Error(err)
-	}
-	t.Logf("judge it again: go test ./mesh-tests/history -run TestJudge -v -args %s", file.Name())
 }
 
 func checkSwapped(t *testing.T, r DemoSwap) {

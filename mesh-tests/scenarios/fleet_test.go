@@ -284,28 +284,8 @@ func (f *fleet) clients() {
 	f.t.Cleanup(func() {
 		stop()
 		<-ended
-		f.t.Logf("clients: %d operations, %+v", len(h), seen)
-		if seen.Failed > 0 {
-			f.t.Errorf("%d writes failed: no try within ten seconds carried them out", seen.Failed)
-		}
-		if err := history.Check(h); err != nil {
-			f.t.Error(err)
-			keep(f.t, h)
-		}
+		history.Judge(f.t, h, seen, lab.Kept())
 	})
-}
-
-func keep(t *testing.T, h history.History) {
-	file, err := os.CreateTemp(lab.Kept(), "suffrage-history-*.jsonl")
-	if err != nil {
-		t.Error(err)
-		return
-	}
-	defer file.Close()
-	if err := h.Write(file); err != nil {
-		t.Error(err)
-	}
-	t.Logf("judge it again: go test ./mesh-tests/history -run TestJudge -v -args %s", file.Name())
 }
 
 // keepLogs leaves the hosts' logs and recorded decisions of a failed test.

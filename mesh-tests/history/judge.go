@@ -1,0 +1,35 @@
+package history
+
+import (
+	"os"
+	"testing"
+)
+
+// Judge fails a test in which writes failed, a write was lost, or nothing was
+// written, so that nothing was proven. A History that was judged bad is kept in
+// dir, where "" is the directory for temporary files.
+func Judge(t testing.TB, h History, seen Writes, dir string) {
+	t.Helper()
+	t.Logf("clients: %d operations, %+v", len(h), seen)
+	if seen.Acknowledged == 0 {
+		t.Error("no write was acknowledged: nothing was proven")
+	}
+	if seen.Failed > 0 {
+		t.Errorf("%d writes failed: no try within ten seconds carried them out", seen.Failed)
+	}
+	err := Check(h)
+	if err == nil {
+		return
+	}
+	t.Error(err)
+	file, err := os.CreateTemp(dir, "suffrage-history-*.jsonl")
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer file.Close()
+	if err := h.Write(file); err != nil {
+		t.Error(err)
+	}
+	t.Logf("judge it again: go test ./mesh-tests/history -run TestJudge -v -args %s", file.Name())
+}
