@@ -114,7 +114,7 @@ func (e Explanation) row(r fitness.Reading) []string {
 	u := r.Signal.Unit()
 	figure, room := "-", "-"
 	limit := r.Limit.Candidate
-	if e.Role != "standby" {
+	if e.Role != "standby" && e.Role != unknownRole {
 		limit = r.Limit.Voter
 	}
 	if r.Count == fitness.WindowSize {

@@ -153,8 +153,8 @@ func (f *fleet) unreachable(err error) error {
 	}
 	if errors.Is(err, context.DeadlineExceeded) || status.Code(err) == codes.DeadlineExceeded {
 		// The client tries every endpoint, so that no address is to blame.
-		return fmt.Errorf("etcd did not answer within %s at any of %s: most often there is no quorum; suffrage status shows which voters answer",
-			f.callTimeout(), strings.Join(f.Etcd.Endpoints, ", "))
+		return fmt.Errorf("etcd did not answer in time at any of %s: most often there is no quorum; suffrage status shows which voters answer",
+			strings.Join(f.Etcd.Endpoints, ", "))
 	}
 	what, next := etcd.Explain(err, f.Etcd.Endpoints[0])
 	return fmt.Errorf("%s; %s", what, next)

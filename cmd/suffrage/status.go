@@ -38,7 +38,7 @@ type Status struct {
 // HostStatus is one host of Status.
 type HostStatus struct {
 	Host    string          `json:"host"`
-	Role    string          `json:"role"` // leader, voter, learner or standby
+	Role    string          `json:"role"` // leader, voter, learner or standby; unknown without etcd
 	Mark    membership.Mark `json:"mark"`
 	Agent   bool            `json:"agent"` // it answered
 	Error   string          `json:"error,omitempty"`
@@ -103,14 +103,41 @@ func role(v membership.View, host string) string {
 		}
 		return "voter"
 	}
+	if v.Error != "" {
+		return unknownRole // nobody is a standby for want of a member list
+	}
 	return "standby"
+}
+
+// unknownRole is that of a host while the member list cannot be read.
+const unknownRole = "unknown"
+
+// count says how many vote.
+func (s Status) count() string {
+	if s.unread() {
+		return fmt.Sprintf("voters not known, target %d", s.Target)
+	}
+	return fmt.Sprintf("%d voters of %d, %d fit, can lose %d more", s.Voters, s.Target, s.FitVoters, s.Tolerance)
+}
+
+// unread: what is in etcd, members and marks, is not known.
+func (s Status) unread() bool {
+	return slices.ContainsFunc(s.Decision.Refusals, func(r membership.Refusal) bool { return r.Code == membership.MembershipUnknown })
+}
+
+// mark is a host's in a word: without etcd "unmanaged" would be a guess.
+func (s Status) mark(h HostStatus) string {
+	if s.unread() {
+		return "not known"
+	}
+	return h.Mark.Word()
 }
 
 func (s Status) print(w io.Writer) {
 	now := s.At
 	headline(w, s.Decision, now)
 	leader := cmp.Or(s.Leader, "not known")
-	fmt.Fprintf(w, "\n%d voters of %d, %d fit, can lose %d more; etcd leader: %s\n", s.Voters, s.Target, s.FitVoters, s.Tolerance, leader)
+	fmt.Fprintf(w, "\n%s; etcd leader: %s\n", s.count(), leader)
 	switch {
 	case s.Controller != nil:
 		fmt.Fprintf(w, "controller: %s leads since %s; mode %s\n", s.Controller.Host, ago(s.Controller.Since, now), s.Mode)
@@ -121,19 +148,13 @@ func (s Status) print(w io.Writer) {
 		fmt.Fprintf(w, "request: %s, %s\n", s.Request, ago(s.Request.At, now))
 	}
 	fmt.Fprintln(w)
-	// Marks are in etcd: without it, "unmanaged" would be a guess.
-	unread := slices.ContainsFunc(s.Decision.Refusals, func(r membership.Refusal) bool { return r.Code == membership.MembershipUnknown })
 	rows := [][]string{{"HOST", "ROLE", "MARK", "VERDICT", "SINCE"}}
 	for _, h := range s.Hosts {
 		since := "-"
 		if !h.Verdict.Since.IsZero() {
 			since = ago(h.Verdict.Since, now)
 		}
-		mark := h.Mark.Word()
-		if unread {
-			mark = "not known"
-		}
-		rows = append(rows, []string{h.Host, h.Role, mark, h.Verdict.Status.String(), since})
+		rows = append(rows, []string{h.Host, h.Role, s.mark(h), h.Verdict.Status.String(), since})
 	}
 	table(w, rows)
 	for _, h := range s.Hosts {

@@ -30,6 +30,15 @@ func TestStatusSaysWhatIsNotKnown(t *testing.T) {
 	if strings.Contains(got, "unmanaged") || !strings.Contains(got, "not known") {
 		t.Errorf("marks that could not be read are not known:\n%s", got)
 	}
+	if strings.Contains(got, "voters of") || !strings.Contains(got, "voters not known, target 3") {
+		t.Errorf("nobody counted the voters:\n%s", got)
+	}
+	if got := role(membership.View{Error: "no quorum"}, "h3"); got != "unknown" {
+		t.Errorf("without a member list h3 is %s", got)
+	}
+	if got := role(membership.View{}, "h3"); got != "standby" {
+		t.Errorf("h3, which is in no member list, is %s", got)
+	}
 	// Others measured the way to it: that it is unfit has a reason, and so has that
 	// its agent is silent.
 	for _, want := range []string{"unfit: rtt to h1", "its agent does not answer: agent: pull report of host h3"} {

@@ -188,8 +188,7 @@ const mark = "> "
 
 func (s *screen) fleet(w io.Writer, now time.Time) {
 	st := s.status
-	fmt.Fprintf(w, "%d voters of %d, %d fit, can lose %d more; etcd leader %s; mode %s\n", st.Voters, st.Target, st.FitVoters, st.Tolerance,
-		cmp.Or(st.Leader, "not known"), st.Mode)
+	fmt.Fprintf(w, "%s; etcd leader %s; mode %s\n", st.count(), cmp.Or(st.Leader, "not known"), st.Mode)
 	switch {
 	case st.Controller != nil:
 		fmt.Fprintf(w, "controller on %s leads since %s\n\n", st.Controller.Host, ago(st.Controller.Since, now))
@@ -206,7 +205,7 @@ func (s *screen) fleet(w io.Writer, now time.Time) {
 		if !h.Verdict.Since.IsZero() {
 			since = ago(h.Verdict.Since, now)
 		}
-		row := []string{before + h.Host, h.Role, h.Mark.Word(), h.Verdict.Status.String(), since}
+		row := []string{before + h.Host, h.Role, st.mark(h), h.Verdict.Status.String(), since}
 		for _, sig := range []fitness.Signal{fitness.RTT, fitness.WALFsync, fitness.BackendCommit, fitness.Memory, fitness.Stability} {
 			row = append(row, s.figure(h.Verdict, sig))
 		}
