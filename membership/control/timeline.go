@@ -24,9 +24,10 @@ const timelineDays = 32
 // every minute: what `suffrage report` is made of, after weeks of dry-run.
 //
 // The directory never holds more than MaxBytes of them: the oldest day goes
-// first. So that this is weeks and not hours, a large fleet is looked at more
-// seldom (a day of regular moments takes at most MaxBytes/32), and a decision
-// that swings is not written each time (Changes counts what is between).
+// first. So that this is weeks and not hours, a large fleet is written down more
+// seldom (a day of regular moments takes at most MaxBytes/64), and a decision
+// that swings is not written each time, and no more once the day has taken
+// MaxBytes/32 (Changes counts what is between).
 //
 // A line is not synced: a power cut may cost the last half minute, and what it
 // left half written is cut off before the next line.
@@ -80,7 +81,7 @@ func (t *Timeline) due(m membership.Moment, window time.Duration) bool {
 	case m.Same(t.last) && t.changes == 0:
 		return false
 	}
-	return age >= max(t.every, regular(window))/6 && t.today(m.At) < t.MaxBytes/timelineDays
+	return age >= regular(window)/6 && t.today(m.At) < t.MaxBytes/timelineDays
 }
 
 // regular is the time between two moments while nothing changes: five in a window.
@@ -96,7 +97,7 @@ func (t *Timeline) line(m *membership.Moment, window time.Duration) ([]byte, err
 	if err != nil {
 		return nil, err
 	}
-	affordable := time.Duration(float64(24*time.Hour) * float64(len(line)) / float64(t.MaxBytes/timelineDays))
+	affordable := time.Duration(float64(24*time.Hour) * float64(len(line)) / float64(t.MaxBytes/timelineDays/2))
 	t.every = max(regular(window), affordable.Round(time.Second))
 	m.Next = fitness.Duration(2 * t.every)
 	return m.Append(line[:0])
