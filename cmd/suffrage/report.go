@@ -135,6 +135,9 @@ func timelines(args []string, from, to time.Time) (out []iter.Seq2[*membership.M
 			if files, err = filepath.Glob(filepath.Join(a, "*"+control.TimelineSuffix)); err != nil {
 				return nil, err
 			}
+			if len(files) == 0 && len(args) > 1 {
+				continue // a controller that never led
+			}
 			if len(files) == 0 {
 				return nil, fmt.Errorf("%s holds no timeline (*%s): the controller keeps it from its first round, in controller.records of the host on which it leads", a, control.TimelineSuffix)
 			}
@@ -142,6 +145,9 @@ func timelines(args []string, from, to time.Time) (out []iter.Seq2[*membership.M
 			files = slices.DeleteFunc(files, func(f string) bool { return !touches(filepath.Base(f), from, to) })
 		}
 		out = append(out, chain(files))
+	}
+	if len(out) == 0 {
+		return nil, fmt.Errorf("none of the %d directories holds a timeline (*%s)", len(args), control.TimelineSuffix)
 	}
 	return out, nil
 }
