@@ -18,7 +18,7 @@ type Period struct {
 	last     *membership.Moment // the newest one up to the end, nil before the first
 	known    time.Time          // up to here all is counted, known or not
 	joined   bool               // what is known reaches up to known without a gap
-	ended    bool               // a moment behind the period was seen
+	late     *membership.Moment // the next one after this came too late, behind the period
 
 	moments, disordered, changes int
 	recorded, unknown            time.Duration
@@ -52,12 +52,18 @@ func (p *Period) Add(m *membership.Moment) {
 		p.disordered++
 		return
 	}
+	if m.At.After(p.to) {
+		// It is not remembered: where a clock was wrong for a moment, what comes
+		// after it lies in the period again.
+		if p.last != nil && m.At.Sub(p.last.At) <= p.last.Next.Std() {
+			p.between(p.last, m)
+		} else {
+			p.late = p.last
+		}
+		return
+	}
 	if p.last != nil {
 		p.between(p.last, m)
-	}
-	if m.At.After(p.to) {
-		p.ended = true
-		return
 	}
 	if !m.At.Before(p.from) {
 		p.moments++
@@ -69,11 +75,11 @@ func (p *Period) Add(m *membership.Moment) {
 // between counts the time from one moment to the next: as the first one said, or
 // as unknown where the next one came too late.
 func (p *Period) between(m, next *membership.Moment) {
-	if p.ended {
-		return
-	}
 	from, to := p.clip(m.At), p.clip(next.At)
 	p.gap(from)
+	if p.known.After(from) {
+		from = p.known
+	}
 	if next.At.Sub(m.At) > m.Next.Std() {
 		p.gap(to)
 		return
@@ -184,7 +190,7 @@ func (p *Period) columns(from, to time.Time, visit func(c int, d time.Duration))
 
 // close counts what is left of the period.
 func (p *Period) close() {
-	if l := p.last; l != nil && !p.ended && p.to.Sub(l.At) <= l.Next.Std() {
+	if l := p.last; l != nil && l != p.late && p.to.Sub(l.At) <= l.Next.Std() {
 		p.gap(p.clip(l.At))
 		p.count(l, l, p.known, p.to)
 	}

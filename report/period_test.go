@@ -91,6 +91,8 @@ func TestDurations(t *testing.T) {
 			[]*membership.Moment{moment(0), moment(minute), moment(3*minute, plan)}, "steady 120 1; known 120 unknown 0 in 0"},
 		{"one from behind it that came too late ends nothing", 0, 2 * minute,
 			[]*membership.Moment{moment(0), moment(minute), moment(30*minute, plan)}, "steady 60 1; known 60 unknown 60 in 1"},
+		{"a clock that was wrong for a moment costs that moment", 0, 4 * minute,
+			[]*membership.Moment{moment(0), moment(90 * time.Hour), moment(minute), moment(2 * minute), moment(4 * minute)}, "steady 240 1; known 240 unknown 0 in 0"},
 		{"a moment from before the last is left out", 0, 3 * minute,
 			[]*membership.Moment{moment(0), moment(2 * minute), moment(minute, plan), moment(3 * minute)}, "steady 180 1; known 180 unknown 0 in 0"},
 		{"the same moment twice adds nothing", 0, 2 * minute,
