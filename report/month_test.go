@@ -16,10 +16,10 @@ import (
 	"suffrage/membership"
 )
 
-// played writes a made-up month of five hosts, one moment a minute, in which a
+// played writes made-up days of five hosts, one moment every so many minutes, in which a
 // laptop on Wi-Fi holds a vote: slow every evening, two hosts down for a night,
 // a disk that gets worse, a standby that is not always fit.
-func played(w io.Writer, days int) (n int) {
+func played(w io.Writer, days, every int) (n int) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	var line []byte
 	spread := func(base float64) membership.Reach {
@@ -29,16 +29,17 @@ func played(w io.Writer, days int) (n int) {
 	bad := 0
 	buf := bufio.NewWriter(w)
 	defer buf.Flush()
-	for i := range days * 24 * 60 {
+	for i := 0; i < days*24*60; i += every {
 		day, hour := i/1440, i/60%24
 		if day == 11 && hour < 7 || day == 20 && hour == 3 { // the controllers were down
 			continue
 		}
 		m := moment(time.Duration(i) * time.Minute)
+		m.Next = fitness.Duration(2*every) * fitness.Duration(time.Minute)
 		m.At = noon.AddDate(0, 0, -1).Add(time.Duration(i) * time.Minute)
 		evening := hour >= 18 && hour < 23 && day%7 != 6
 		if evening {
-			bad++
+			bad += every
 		} else {
 			bad = 0
 		}
@@ -99,7 +100,7 @@ func BenchmarkMonth(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	n := played(out, 30)
+	n := played(out, 30, 1)
 	size, _ := out.Seek(0, io.SeekEnd)
 	out.Close()
 	b.SetBytes(size)

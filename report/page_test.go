@@ -22,7 +22,7 @@ var keep = flag.String("page", "", "also write the page of the made-up month to 
 var monthReport = sync.OnceValue(func() Report {
 	const days = 17
 	var file bytes.Buffer
-	played(&file, days)
+	played(&file, days, 10)
 	p := New(noon.AddDate(0, 0, -1), noon.AddDate(0, 0, days-1))
 	for m, err := range Lines("month", &file) {
 		if err != nil {

@@ -227,7 +227,7 @@ func TestTimeAddsUp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var all []*membership.Moment
 		at := time.Duration(rapid.IntRange(-600, 600).Draw(t, "begin")) * time.Second
-		for range rapid.IntRange(0, 40).Draw(t, "moments") {
+		for range rapid.IntRange(0, 20).Draw(t, "moments") {
 			all = append(all, moment(at, rapid.SampledFrom(changes).Draw(t, "change")))
 			at += time.Duration(rapid.SampledFrom([]int{0, 1, 10, 60, 119, 120, 121, 3000}).Draw(t, "pause")) * time.Second
 		}
