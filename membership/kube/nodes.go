@@ -28,6 +28,7 @@ import (
 const (
 	page     = 50   // Nodes in one answer
 	maxNodes = 2000 // as many as marks in etcd
+	maxSigns = 20   // of others: one is enough to stay away
 	// metadataOnly asks for a list without specs and states.
 	metadataOnly = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 )
@@ -59,13 +60,14 @@ func (n *Nodes) Close() {
 
 // Marks are what the owner says on Nodes, by name, for those on which something is
 // said. One that cannot be read is an error that names it; the others are still
-// given, for display.
-func (n *Nodes) Marks(ctx context.Context) (map[string]membership.Mark, error) {
+// given, for display. Beside them are the signs of other controllers of membership.
+func (n *Nodes) Marks(ctx context.Context) (map[string]membership.Mark, []membership.Foreign, error) {
 	nodes, err := n.all(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	marks := map[string]membership.Mark{}
+	var foreign []membership.Foreign
 	var errs []error
 	for _, node := range nodes {
 		m, err := markOf(node)
@@ -74,8 +76,11 @@ func (n *Nodes) Marks(ctx context.Context) (map[string]membership.Mark, error) {
 		} else if m != (membership.Mark{}) {
 			marks[node.Name] = m
 		}
+		if len(foreign) < maxSigns {
+			foreign = append(foreign, signs(node)...)
+		}
 	}
-	return marks, errors.Join(errs...)
+	return marks, foreign, errors.Join(errs...)
 }
 
 // all are the Nodes without their specs and states. A list whose next page was
