@@ -98,10 +98,13 @@ func sentence(d membership.Decision) string {
 	case underWay(d):
 		return d.Operation.Title() + " is under way"
 	case d.Kind == membership.Refused:
-		return "refused: " + strings.TrimPrefix(d.Key(), string(membership.Refused)+" ")
+		return "refused: " + codes(strings.TrimPrefix(d.Key(), string(membership.Refused)+" "))
 	}
-	return d.Key()
+	return codes(d.Key())
 }
+
+// codes are those of refusals without the brackets of a subject that is empty.
+func codes(key string) string { return strings.ReplaceAll(key, "()", "") }
 
 // under is an operation under way on one line.
 func under(op membership.Operation) string {
@@ -160,14 +163,13 @@ func concerned(in membership.Inputs, d membership.Decision) map[string]bool {
 	return about
 }
 
-// rolesOf is empty while the members are not known: nobody is a standby then.
+// rolesOf has no standbys while the members are not known.
 func rolesOf(v membership.View) map[string]string {
 	roles := map[string]string{}
-	if v.Error != "" || len(v.Members) == 0 {
-		return roles
-	}
 	for _, h := range v.Hosts {
-		roles[h.Name] = "standby"
+		if v.Error == "" {
+			roles[h.Name] = "standby"
+		}
 	}
 	for _, m := range v.Members {
 		switch {
