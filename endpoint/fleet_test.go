@@ -28,14 +28,12 @@ import (
 // fleet is a cluster and an endpoint in front of it.
 type fleet struct {
 	*membertest.Cluster
-	t       *testing.T
-	o       Options
-	end     func() // the endpoint's
-	e       *Endpoint
-	log     *said
-	client  *clientv3.Client
-	clients context.CancelFunc
-	judged  chan struct{}
+	t      *testing.T
+	o      Options
+	end    func() // the endpoint's
+	e      *Endpoint
+	log    *said
+	client *clientv3.Client
 }
 
 // said is a log that tests look into.

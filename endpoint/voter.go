@@ -83,10 +83,3 @@ func (v *voter) gone() bool {
 	defer v.mu.Unlock()
 	return v.closed
 }
-
-// busy reports whether requests are under way.
-func (v *voter) busy() bool {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return v.under > 0
-}
