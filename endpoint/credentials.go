@@ -27,38 +27,53 @@ type TLS struct {
 	Client string
 }
 
-// inward is what a client on this host meets; without files there is no TLS.
-func (f TLS) inward() credentials.TransportCredentials {
+// inward is what a client on this host meets; without files there is no TLS. A
+// client that is not let in hears little of why, so refused is told.
+func (f TLS) inward(refused func(error)) credentials.TransportCredentials {
 	if f.Cert == "" {
 		return insecure.NewCredentials()
 	}
 	return credentials.NewTLS(&tls.Config{
 		MinVersion:         tls.VersionTLS12,
 		NextProtos:         []string{"h2"},
-		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return f.server() },
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return f.server(refused) },
 	})
 }
 
-func (f TLS) server() (*tls.Config, error) {
-	pair, err := tls.LoadX509KeyPair(f.Cert, f.Key)
+func (f TLS) server(refused func(error)) (*tls.Config, error) {
+	pair, fleet, err := f.files()
 	if err != nil {
-		return nil, fmt.Errorf("endpoint: certificate %s with key %s: %w", f.Cert, f.Key, err)
-	}
-	text, err := os.ReadFile(f.CA)
-	if err != nil {
-		return nil, fmt.Errorf("endpoint: read CA: %w", err)
-	}
-	fleet := x509.NewCertPool()
-	if !fleet.AppendCertsFromPEM(text) {
-		return nil, fmt.Errorf("endpoint: read CA: %s holds no certificate", f.CA)
+		refused(err)
+		return nil, err
 	}
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12, NextProtos: []string{"h2"},
 		Certificates: []tls.Certificate{pair}, ClientAuth: tls.RequireAnyClientCert,
 		// A resumed session would outlive a client's certificate that was replaced.
 		SessionTicketsDisabled: true,
-		VerifyConnection:       func(s tls.ConnectionState) error { return f.admit(s.PeerCertificates, fleet, time.Now()) },
+		VerifyConnection: func(s tls.ConnectionState) error {
+			err := f.admit(s.PeerCertificates, fleet, time.Now())
+			if err != nil {
+				refused(err)
+			}
+			return err
+		},
 	}, nil
+}
+
+func (f TLS) files() (pair tls.Certificate, fleet *x509.CertPool, err error) {
+	if pair, err = tls.LoadX509KeyPair(f.Cert, f.Key); err != nil {
+		return pair, nil, fmt.Errorf("endpoint: certificate %s with key %s: %w", f.Cert, f.Key, err)
+	}
+	text, err := os.ReadFile(f.CA)
+	if err != nil {
+		return pair, nil, fmt.Errorf("endpoint: read CA: %w", err)
+	}
+	fleet = x509.NewCertPool()
+	if !fleet.AppendCertsFromPEM(text) {
+		return pair, nil, fmt.Errorf("endpoint: read CA: %s holds no certificate", f.CA)
+	}
+	return pair, fleet, nil
 }
 
 // admit lets in the one key that datastore.crt names, and the fleet's.

@@ -63,6 +63,8 @@ type Endpoint struct {
 	clients atomic.Int64
 	trouble atomic.Pointer[string] // why it does not listen
 
+	stranger atomic.Pointer[string] // why a client was not let in last
+
 	mu  sync.Mutex
 	old []*voter // left, and perhaps not gone yet
 }
@@ -125,7 +127,7 @@ func (e *Endpoint) listens(err error) {
 // within Grace.
 func (e *Endpoint) serve(ctx context.Context, l net.Listener) error {
 	s := grpc.NewServer(
-		grpc.UnknownServiceHandler(e.lead), grpc.ForceServerCodecV2(frames{}), grpc.Creds(e.o.TLS.inward()),
+		grpc.UnknownServiceHandler(e.lead), grpc.ForceServerCodecV2(frames{}), grpc.Creds(e.o.TLS.inward(e.refused)),
 		grpc.MaxRecvMsgSize(maxRequest), grpc.MaxSendMsgSize(maxAnswer),
 		grpc.MaxConcurrentStreams(maxStreams), grpc.MaxHeaderListSize(maxHeaders),
 		grpc.ConnectionTimeout(10*time.Second), grpc.WaitForHandlers(true),
@@ -153,6 +155,14 @@ func (e *Endpoint) serve(ctx context.Context, l net.Listener) error {
 	}
 	<-done
 	return nil
+}
+
+// refused logs why a client was not let in, once for each reason.
+func (e *Endpoint) refused(err error) {
+	text := clip(err.Error())
+	if was := e.stranger.Swap(&text); was == nil || *was != text {
+		e.o.Log.Warn("client of the datastore endpoint refused", "err", text)
+	}
 }
 
 // bounded closes connections above the most that there may be.

@@ -28,7 +28,7 @@ import (
 // fleet is a cluster and an endpoint in front of it.
 type fleet struct {
 	*membertest.Cluster
-	t      *testing.T
+	t      testing.TB
 	o      Options
 	end    func() // the endpoint's
 	e      *Endpoint
@@ -55,7 +55,7 @@ func (s *said) text() string {
 }
 
 // options lead to a cluster from an address that is none of its members'.
-func options(t *testing.T, c *membertest.Cluster) (Options, *said) {
+func options(t testing.TB, c *membertest.Cluster) (Options, *said) {
 	at := c.Members[0].Address.As4()
 	at[3] = 100
 	log := &said{}
@@ -192,7 +192,7 @@ func (w *writes) run(ctx context.Context) {
 
 func (w *writes) key(n int) string { return fmt.Sprintf("w/%06d", n) }
 
-func (w *writes) watched(t *testing.T, events clientv3.WatchChan) {
+func (w *writes) watched(t testing.TB, events clientv3.WatchChan) {
 	t.Helper()
 	seen := 0
 	for end := time.After(membertest.Patience); seen < w.done; {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/netip"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -96,7 +97,7 @@ func (f *ownersFleet) endpoints() (at string) {
 		if h == "h3" {
 			defer func(a string) { at = a }(at)
 		}
-		f.kill("agent", h, syscall.SIGTERM) // it is started again
+		f.restartAgent(h)
 	}
 	f.wait("every endpoint leads", func() bool {
 		for i := range 5 {
@@ -107,6 +108,33 @@ func (f *ownersFleet) endpoints() (at string) {
 		return true
 	})
 	return at
+}
+
+// restartAgent ends the demo's agent, which nobody starts again, and starts one.
+func (f *ownersFleet) restartAgent(host string) {
+	f.t.Helper()
+	f.kill("agent", host, syscall.SIGTERM)
+	f.wait("the agent of "+host+" ends", func() bool { return !f.runs("agent", host) })
+	log, err := os.OpenFile(filepath.Join(f.dir, host, "agent.log"), os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	defer log.Close()
+	agent := exec.Command(f.program, "agent", "--config", filepath.Join(f.dir, host, "suffrage.yaml"))
+	agent.Stderr = log
+	agent.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := agent.Start(); err != nil {
+		f.t.Fatal(err)
+	}
+	// As the demo's own, where that is allowed: a late sample weighs nothing.
+	_ = syscall.Setpriority(syscall.PRIO_PROCESS, agent.Process.Pid, -10)
+	f.t.Cleanup(func() {
+		_ = agent.Process.Kill()
+		_ = agent.Wait()
+		if f.t.Failed() {
+			f.t.Logf("log of the agent of %s:\n%s", host, contentOf(f.t, log.Name()))
+		}
+	})
 }
 
 // leadsTo is where the endpoint of a host leads, nil while nobody knows.
