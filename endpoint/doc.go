@@ -31,7 +31,8 @@
 //   - Connections, streams, sizes and times are bounded. It changes nothing in etcd.
 //
 // Its weakness is that restarting the agent restarts it: what is under way ends
-// first, but until the new one listens, clients are refused.
+// first, but until the new one listens, clients are refused. Where systemd holds the
+// socket they wait.
 //
 // Words:
 //

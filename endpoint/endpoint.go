@@ -49,8 +49,11 @@ type Options struct {
 	Address netip.Addr
 	// Etcd is how voters are reached; its endpoints are where they are looked for
 	// as long as nobody has listed them.
-	Etcd    etcd.Config
-	TLS     TLS
+	Etcd etcd.Config
+	TLS  TLS
+	// Socket listens already, as one that systemd holds across restarts. Nil: the
+	// endpoint listens itself.
+	Socket  net.Listener
 	Metrics *Metrics
 	Log     *slog.Logger
 }
@@ -90,11 +93,15 @@ func (e *Endpoint) Run(ctx context.Context) error {
 		all.Wait()
 		e.cutAll()
 	}()
+	l, err := e.o.Socket, error(nil)
 	for {
-		l, err := net.Listen("tcp", e.o.Config.Listen)
+		if l == nil {
+			l, err = net.Listen("tcp", e.o.Config.Listen)
+		}
 		if err == nil {
 			e.listens(nil)
 			err = e.serve(ctx, l)
+			l = nil
 		}
 		if ctx.Err() != nil {
 			return nil

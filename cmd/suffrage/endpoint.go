@@ -3,8 +3,10 @@ package main
 import (
 	"fmt"
 	"log/slog"
+	"net"
 	"path/filepath"
 
+	"github.com/coreos/go-systemd/v22/activation"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"suffrage/config"
@@ -30,5 +32,25 @@ func (s Settings) endpoint(roster *identity.Roster, reg prometheus.Registerer, l
 		at := func(name string) string { return filepath.Join(s.Dir, name) }
 		o.TLS = endpoint.TLS{CA: at("ca.crt"), Cert: at("host.crt"), Key: s.keyFile(), Client: at(datastoreCert)}
 	}
+	if o.Socket, err = socket(s.Endpoint.Listen); err != nil {
+		return nil, err
+	}
 	return endpoint.New(o)
+}
+
+// socket is the listener that systemd holds for the endpoint, nil for none.
+func socket(listen string) (net.Listener, error) {
+	held, err := activation.Listeners()
+	if err != nil {
+		return nil, fmt.Errorf("agent: sockets of systemd: %w", err)
+	}
+	for _, l := range held {
+		if l == nil || l.Addr().String() != listen {
+			return nil, usage(fmt.Errorf("agent: systemd hands over a socket that is not on endpoint.listen (%s): correct ListenStream= of suffrage-endpoint.socket, or the setting", listen))
+		}
+	}
+	if len(held) == 0 {
+		return nil, nil
+	}
+	return held[0], nil
 }
