@@ -27,7 +27,8 @@
 //   - Clients show the certificate that `suffrage identity datastore` issued on
 //     this host, which is worth nothing anywhere else, or one of the fleet's
 //     authority. They may do what a datastore's client needs (method.go is the
-//     whole list): the members are not theirs to change.
+//     whole list), and write no key under /suffrage/: who votes is not theirs to
+//     change.
 //   - Connections, streams, sizes and times are bounded. It changes nothing in etcd.
 //
 // Its weakness is that restarting the agent restarts it: what is under way ends

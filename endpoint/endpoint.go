@@ -21,7 +21,7 @@ import (
 
 const (
 	// Patience is how long a request may be sent again, and how long a voter that
-	// was well is still believed in while no other is: longer than an election.
+	// was well is still believed in while no other is: two of K3s's election timeouts.
 	Patience = 10 * time.Second
 	// Grace is how long requests that are under way may go on at a voter that is
 	// left. etcd itself gives one up after 5 s + 2·E.

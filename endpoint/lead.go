@@ -29,6 +29,10 @@ func (e *Endpoint) lead(_ any, s grpc.ServerStream) error {
 		if err := s.RecvMsg(first); err != nil {
 			return err
 		}
+		if err := keep(method, first.data); err != nil {
+			e.o.Metrics.requests.WithLabelValues("refused").Inc()
+			return err
+		}
 	}
 	ctx := onward(s.Context())
 	err := e.repeat(ctx, k, func(ctx context.Context, v *voter, p *peer.Peer) error {

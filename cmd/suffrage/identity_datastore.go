@@ -30,7 +30,7 @@ func newIdentityDatastoreCmd() *cobra.Command {
 what K3s or a Kubernetes API server on this host shows to the datastore endpoint
 (endpoint.listen), and the flags for it. Neither etcd nor an agent accepts this
 certificate, and the endpoint accepts it on this host only: whoever has it can
-read and write keys here, and cannot change members.
+read and write keys here, but none by which votes move.
 
 Run again, it renews the certificate for the same key; what is connected goes on.
 --new-key replaces the key too: what showed the old one is refused from its next
