@@ -69,7 +69,7 @@ kube-test:
 	fi; \
 	SUFFRAGE_KUBE_APISERVER=$$(mesh-tests/kube.sh); export SUFFRAGE_KUBE_APISERVER; \
 	go test $(RACE) -count=1 -timeout 20m -v ./lease/kubernetes ./membership/kube; \
-	go test -count=1 -timeout 20m -v -run TestKubernetes ./cmd/suffrage
+	go test -count=1 -timeout 20m -v -run TestKubernetes ./endpoint ./cmd/suffrage
 
 lint:
 	@out=$$(gofmt -l $$(git ls-files '*.go')); test -z "$$out" || { echo "not formatted: $$out"; exit 1; }
