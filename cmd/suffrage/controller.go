@@ -50,6 +50,7 @@ func (f *fleet) runController(c *cobra.Command) error {
 	loop := &control.Loop{
 		Round:    f.Controller.Round.Std(),
 		Recorder: &control.Recorder{Dir: f.records(), MaxFiles: 200, MaxBytes: 256 << 20},
+		Timeline: &control.Timeline{Dir: f.records(), MaxBytes: 256 << 20},
 		Log:      log,
 	}
 	reg := prometheus.NewRegistry()

@@ -18,6 +18,7 @@ type Loop struct {
 	// Round is the time between the starts of two rounds.
 	Round    time.Duration
 	Recorder *Recorder // nil keeps nothing
+	Timeline *Timeline // nil keeps none
 	Metrics  *Metrics
 	Log      *slog.Logger
 	// Publish is told every round; nil tells nobody. It must not wait for anything.
@@ -47,6 +48,9 @@ func (l *Loop) Last() *State { return l.last.Load() }
 // Run decides until the context ends. It leaves nothing behind.
 func (l *Loop) Run(ctx context.Context) error {
 	l.key = ""
+	if l.Timeline != nil {
+		l.Timeline.Begin() // another controller may have led meanwhile
+	}
 	l.leads.Store(true)
 	defer func() {
 		l.leads.Store(false)
@@ -113,6 +117,12 @@ func (l *Loop) look(ctx context.Context, open *membership.Operation, o *Operator
 		l.key = k
 		l.Metrics.changes.Inc()
 		l.changed(in, d)
+	}
+	if l.Timeline != nil {
+		if err := l.Timeline.Note(in, d); err != nil {
+			l.Metrics.recordFailures.Inc()
+			l.Log.Error("timeline not kept", "err", err)
+		}
 	}
 	return in, d, nil
 }
