@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"suffrage/fitness"
 	"suffrage/membership"
 )
 
@@ -21,6 +22,9 @@ type Loop struct {
 	Metrics  *Metrics
 	Log      *slog.Logger
 
+	// Seen, if any, gets each decision before the next is taken. It must not wait.
+	Seen func(membership.Decision)
+
 	// Acting is nil in dry-run.
 	Acting *Acting
 
@@ -34,6 +38,8 @@ type State struct {
 	Inputs   membership.Inputs
 	Decision membership.Decision
 	Took     time.Duration
+	// Series gives copies of what a host's agent told so far.
+	Series func(host string) []fitness.Series
 }
 
 // Leading reports whether Run is at work.
@@ -102,7 +108,10 @@ func (l *Loop) look(ctx context.Context, open *membership.Operation, o *Operator
 		l.Log.Warn("ages of the decision not written down", "err", err)
 	}
 	took := time.Since(began)
-	l.last.Store(&State{in, d, took})
+	l.last.Store(&State{in, d, took, l.Gatherer.Series})
+	if l.Seen != nil {
+		l.Seen(d)
+	}
 	l.Metrics.count(d, took)
 	if k := d.Key(); k != l.key {
 		l.key = k
