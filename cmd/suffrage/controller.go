@@ -15,8 +15,10 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
+	"suffrage/identity"
 	"suffrage/membership/control"
 	"suffrage/membership/etcd"
+	"suffrage/page"
 )
 
 func newControllerCmd() *cobra.Command {
@@ -28,7 +30,8 @@ wait. Each round the leader pulls every agent, looks at etcd, decides and
 reports: a log line per change of decision, metrics, and the inputs of every
 changed decision in a bounded directory. Mode dry-run: it changes nothing.
 
-On controller.metrics it serves /metrics, /livez, /readyz and /decision.
+On controller.metrics it serves /metrics, /livez, /readyz and /decision, on
+controller.page.listen a page for the browser, whether it leads or stands by.
 It ends with exit code 1 when it loses leadership: let systemd start it again.`,
 		Example: "  suffrage controller --config /etc/suffrage/suffrage.yaml",
 		Args:    cobra.NoArgs,
@@ -60,6 +63,18 @@ func (f *fleet) runController(c *cobra.Command) error {
 	}
 	log.Info("controller started", "mode", f.Controller.Mode, "metrics", listener.Addr().String())
 	group, ctx := errgroup.WithContext(c.Context())
+	history := &page.History{}
+	loop.Seen = history.Take
+	source := &pageSource{fleet: f, loop: loop, history: history}
+	if f.Controller.Page.Listen != "" {
+		there, err := page.Listen(f.Controller.Page, f.key, func() *identity.Roster { return f.roster })
+		if err != nil {
+			return errors.Join(err, listener.Close())
+		}
+		group.Go(func() error {
+			return page.Serve(ctx, there, page.New(page.Options{Source: source, History: history, Host: f.Host, Log: log}), log)
+		})
+	}
 	group.Go(func() error { return serve(ctx, listener, controllerPages(loop, reg, f.Controller.Round.Std())) })
 	who := etcd.Candidate{Host: f.Host, Instance: rand.Text()}
 	group.Go(func() error { return f.remover(who, log).Run(ctx) })
@@ -68,6 +83,8 @@ func (f *fleet) runController(c *cobra.Command) error {
 		return etcd.Lead(ctx, f.client, who, f.Controller.SessionTTL.Std(), func(ctx context.Context, l etcd.Leadership) error {
 			log.Info("leading", "instance", l.Instance)
 			loop.Gatherer = f.gatherer(&l)
+			source.leads.Store(&l)
+			defer source.leads.Store(nil)
 			return loop.Run(ctx)
 		})
 	})
