@@ -12,6 +12,9 @@ type Config struct {
 	// Listen is an IP address and a port; empty: no page. On loopback it is plain
 	// HTTP; anywhere else mutual TLS with the keys of the roster.
 	Listen string `yaml:"listen"`
+	// Writes lets whoever reaches the page say pin, eligible, pause and swap, with any
+	// name: on loopback that is everybody on this host.
+	Writes bool `yaml:"writes"`
 }
 
 // DefaultConfig has the page on loopback.

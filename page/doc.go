@@ -10,7 +10,11 @@
 //
 // What it holds to:
 //
-//   - It changes nothing. There is no path that takes anything but GET and HEAD.
+//   - It changes nothing, and takes only GET and HEAD, where no Owner is given. Where
+//     one is, an order is shown first with what it would do. It is done only by a form
+//     that this process made for what would be done at that moment, at most ten minutes
+//     ago, that comes from a page of its own, and that says who it is; the record has
+//     that, and from where it came.
 //   - All text from the fleet (names, errors, reasons, notes) is escaped by
 //     html/template and never put together as HTML; the script makes no HTML either.
 //   - The policy is strict: no inline script or style, nothing from elsewhere, no
@@ -27,7 +31,7 @@
 //
 // Nothing is said by colour alone: every state has a word and a shape.
 //
-// Bounds: a request's headers 16 KiB, 32 connections, an answer's time 30 s; History
+// Bounds: a request's headers 16 KiB, a form 4 KiB, 32 connections, an answer's time 30 s; History
 // keeps 300 events; of a fleet with more than five voters only the links that are
 // not well are labelled in the picture, and all are in its table.
 package page

@@ -51,12 +51,22 @@ func (h *History) Take(d membership.Decision) {
 		was, known := h.status[v.Host]
 		h.status[v.Host] = v.Status
 		if known && was != v.Status {
-			h.add(Event{d.At, "verdict", v.Host, fmt.Sprintf("was %s, is %s", was, v)})
+			h.add(Event{d.At, "verdict", v.Host, fmt.Sprintf("was %s, is %s", was, short(v))})
 		}
 	}
 	if k := d.Key(); k != h.key {
 		h.key = k
 		h.add(Event{d.At, "decision", "", Headline(d)})
+	}
+}
+
+// short is a verdict with its first reason.
+func short(v fitness.Verdict) string {
+	switch n := len(v.Reasons); n {
+	case 0, 1:
+		return v.String()
+	default:
+		return fmt.Sprintf("%s: %s; and %d more", v.Status, v.Reasons[0], n-1)
 	}
 }
 
@@ -89,7 +99,7 @@ func Headline(d membership.Decision) string {
 		if d.Operation.TurnedBack != "" {
 			what = "turns back"
 		}
-		return fmt.Sprintf("%s %s: %s", d.Operation.Title(), what, d.Step)
+		return fmt.Sprintf("%s %s: %s", d.Operation.Title(), what, act(*d.Step))
 	}
 	var codes []string
 	for _, r := range d.Refusals {
@@ -103,6 +113,14 @@ func Headline(d membership.Decision) string {
 		codes = append(codes[:3], fmt.Sprintf("and %d more", n-3))
 	}
 	return "Nothing is done: " + strings.Join(codes, ", ")
+}
+
+// act is the next act without its reason, which may have figures in it that change.
+func act(a membership.Act) string {
+	if a.Verb == membership.Wait {
+		return a.Step
+	}
+	return strings.TrimSpace(string(a.Verb) + " " + a.Host)
 }
 
 func eventsOf(l Look, m Model, seen []Event) []Event {

@@ -81,7 +81,7 @@ func (d *drawing) place(hosts []Host, rx, ry, from, step float64) {
 
 func (d *drawing) draw(l Link, all bool) {
 	a, b := d.at[l.A], d.at[l.B]
-	line := Line{Link: l, X1: a.X, Y1: a.Y, X2: b.X, Y2: b.Y, Labelled: l.Voters && (all || l.Band != fitness.Under)}
+	line := Line{Link: l, X1: a.X, Y1: a.Y, X2: b.X, Y2: b.Y, Labelled: l.Voters && l.P99 != nil && (all || l.Band != fitness.Under)}
 	// Away from an unfit end, where all of its links meet, and off the line itself.
 	t := 0.5
 	if au, bu := a.Verdict.Status == fitness.Unfit, b.Verdict.Status == fitness.Unfit; !all && au != bu {

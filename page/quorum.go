@@ -62,6 +62,8 @@ func quorumOf(l Look) Quorum {
 		q.State, q.Text = QuorumEdge, "Too few voters: losing one stops all writes."
 	case len(unjudged) > 0:
 		q.State, q.Text = QuorumUnknown, fmt.Sprintf("All answer; not judged yet: %s.", strings.Join(unjudged, ", "))
+	case q.Fit < q.Needed:
+		q.State, q.Text = QuorumEdge, fmt.Sprintf("All answer, %d of %d are fit: losing any may stop all writes.", q.Fit, q.Voters)
 	default:
 		q.State, q.Text = QuorumEdge, fmt.Sprintf("All answer, %d of %d are fit: losing one of those may stop all writes.", q.Fit, q.Voters)
 	}

@@ -21,12 +21,15 @@ type Options struct {
 	History *History
 	// Host is the one whose controller serves.
 	Host string
-	Log  *slog.Logger
+	// Owner carries out what is said through the page; nil: it changes nothing.
+	Owner Owner
+	Log   *slog.Logger
 }
 
 type server struct {
 	Options
 	pages *template.Template
+	seal  seal
 }
 
 //go:embed html/*.html
@@ -63,7 +66,7 @@ var words = template.FuncMap{
 
 // New makes the handler of the page.
 func New(o Options) http.Handler {
-	s := &server{o, template.Must(template.New("").Funcs(words).ParseFS(pages, "html/*.html"))}
+	s := &server{o, template.Must(template.New("").Funcs(words).ParseFS(pages, "html/*.html")), newSeal()}
 	mux := http.NewServeMux()
 	mux.Handle("GET /static/", http.FileServerFS(static))
 	mux.HandleFunc("GET /{$}", s.fleet("fleet"))
@@ -73,7 +76,13 @@ func New(o Options) http.Handler {
 	mux.HandleFunc("GET /hosts/{host}", s.host)
 	mux.HandleFunc("GET /v1/fleet", s.fleetJSON)
 	mux.HandleFunc("GET /v1/hosts/{host}", s.hostJSON)
-	return guarded(o.Host, mux)
+	if o.Owner != nil {
+		mux.HandleFunc("GET /owner", s.ask)
+		// Another site's page must not send the form; the seal is for browsers that do not
+		// say where a request comes from.
+		mux.Handle("POST /owner", http.NewCrossOriginProtection().Handler(http.HandlerFunc(s.do)))
+	}
+	return guarded(o.Host, o.Owner != nil, mux)
 }
 
 // shown is what a template gets.
@@ -84,7 +93,10 @@ type shown struct {
 	// One host, one operation, or why there is nothing, where the page is of that.
 	One   *HostModel
 	Op    *membership.Operation
+	Ask   *asking
 	Error string
+	// Writes: what the owner says is taken.
+	Writes bool
 }
 
 // Now is when this was served.
@@ -174,6 +186,7 @@ func (s *server) json(w http.ResponseWriter, v any) {
 // render makes the whole answer before the first byte of it: half a page is none.
 func (s *server) render(w http.ResponseWriter, code int, v shown) {
 	var b bytes.Buffer
+	v.Writes = s.Owner != nil
 	if err := s.pages.ExecuteTemplate(&b, "page", v); err != nil {
 		s.Log.Error("the page could not be made", "err", err)
 		http.Error(w, "page: "+err.Error(), http.StatusInternalServerError)

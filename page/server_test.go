@@ -58,7 +58,7 @@ func TestAnswers(t *testing.T) {
 		{"GET", "127.0.0.1:7403", "/static/page.js", 200, "use strict"},
 		{"GET", "127.0.0.1:7403", "/static/page.css", 200, "prefers-color-scheme"},
 		{"GET", "127.0.0.1:7403", "/html/page.html", 404, ""},
-		{"POST", "127.0.0.1:7403", "/", 405, "changes nothing"},
+		{"POST", "127.0.0.1:7403", "/", 405, "only GET, HEAD"},
 		{"PUT", "127.0.0.1:7403", "/v1/fleet", 405, ""},
 		{"DELETE", "127.0.0.1:7403", "/hosts/h3", 405, ""},
 		{"OPTIONS", "127.0.0.1:7403", "/", 405, ""},

@@ -71,9 +71,11 @@ func (f *fleet) runController(c *cobra.Command) error {
 		if err != nil {
 			return errors.Join(err, listener.Close())
 		}
-		group.Go(func() error {
-			return page.Serve(ctx, there, page.New(page.Options{Source: source, History: history, Host: f.Host, Log: log}), log)
-		})
+		o := page.Options{Source: source, History: history, Host: f.Host, Log: log}
+		if f.Controller.Page.Writes {
+			o.Owner = pageOwner{f, source}
+		}
+		group.Go(func() error { return page.Serve(ctx, there, page.New(o), log) })
 	}
 	group.Go(func() error { return serve(ctx, listener, controllerPages(loop, reg, f.Controller.Round.Std())) })
 	who := etcd.Candidate{Host: f.Host, Instance: rand.Text()}

@@ -1,6 +1,7 @@
 package page
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -248,6 +249,64 @@ func TestLandmarks(t *testing.T) {
 				t.Errorf("%s: not so: %s", path, what)
 			}
 		}
+	}
+}
+
+// owner does what is said, and keeps it.
+type owner chan string
+
+func (o owner) Ask(_ context.Context, q page.Order) (page.Question, error) {
+	if q.Host == q.In {
+		return page.Question{}, errors.New("two different hosts are needed")
+	}
+	return page.Question{Lines: []string{"this is what " + q.String() + " does"}, Key: q.String()}, nil
+}
+
+func (o owner) Do(_ context.Context, q page.Order, by, reason string) (string, error) {
+	o <- q.String() + "|" + by + "|" + reason
+	return "it is done", nil
+}
+
+// What the owner says: shown first, then confirmed, all by keys.
+func TestOwner(t *testing.T) {
+	s, said := &pagetest.Source{}, make(owner, 1)
+	server := httptest.NewServer(page.New(page.Options{Source: s, History: &page.History{}, Host: "h1", Owner: said, Log: slog.New(slog.NewTextHandler(io.Discard, nil))}))
+	t.Cleanup(server.Close)
+	b := open(t, server.URL, "/hosts/h3")
+	b.live()
+	js[bool](b, `document.querySelector('a[href="/owner?verb=pin&host=h3"]').focus(); true`)
+	b.do(chromedp.KeyEvent(kb.Enter))
+	b.until("h1", "pin h3?")
+	b.until(".what", "this is what pin h3 does")
+	b.picture("asked")
+	js[bool](b, `document.querySelector("input[name=by]").focus(); true`)
+	b.do(chromedp.KeyEvent("anna"), chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent("new disk"), chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(kb.Enter))
+	b.until("main", "it is done")
+	if got := <-said; !strings.HasPrefix(got, "pin h3|anna, through the page on h1 from 127.0.0.1:") || !strings.HasSuffix(got, "|new disk") {
+		t.Errorf("said: %q", got)
+	}
+	// A swap, from the two lists of the first page.
+	b.do(chromedp.Navigate(server.URL + "/"))
+	b.live()
+	js[bool](b, `document.querySelector("select[name=host]").value = "h3"; document.querySelector("select[name=in]").value = "h5"; true`)
+	b.picture("say")
+	js[bool](b, `document.querySelector("form.says button").focus(); true`)
+	b.do(chromedp.KeyEvent(kb.Enter))
+	b.until(".what", "this is what swap h3 h5 does")
+	// Another site's page cannot.
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		fmt.Fprintf(w, `<link rel="icon" href="data:,"><form method="post" action="%s/owner"><input name="verb" value="pause"><button>x</button></form>`, server.URL)
+	}))
+	t.Cleanup(other.Close)
+	b.ours = append(b.ours, other.URL)
+	b.do(chromedp.Navigate(other.URL))
+	js[bool](b, `document.querySelector("button").click(); true`)
+	b.until("body", "cross-origin request")
+	select {
+	case got := <-said:
+		t.Errorf("it was taken: %q", got)
+	default:
 	}
 }
 

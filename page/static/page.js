@@ -5,6 +5,7 @@
 (() => {
   const every = 2000, patience = 15000;
   const live = document.getElementById("live"), word = document.getElementById("live-word"), lost = document.getElementById("lost");
+  if ("still" in document.getElementById("main").dataset) return; // a question stays as it was asked
   let told = Number(live.dataset.age); // seconds, when the page came
   let came = performance.now();
   let trouble = live.dataset.live === "yes" ? "" : "The controller answers, and has no look at the fleet.";
