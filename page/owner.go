@@ -167,8 +167,8 @@ func (s *server) show(w http.ResponseWriter, code int, a asking, q Question, err
 	s.render(w, code, v)
 }
 
-// from is where a request comes from: the host of the roster whose key it has, or the
-// address.
+// from is where a request comes from: its address, and the key that it has shown where
+// keys are asked for.
 func from(r *http.Request) string {
 	if r.TLS != nil && len(r.TLS.PeerCertificates) > 0 {
 		if f, err := identity.FingerprintOf(r.TLS.PeerCertificates[0].PublicKey); err == nil {

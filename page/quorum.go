@@ -49,6 +49,7 @@ func quorumOf(l Look) Quorum {
 	}
 	switch {
 	case q.Voters == 0:
+		q.Needed = 0
 		q.State, q.Text = QuorumUnknown, "The member list cannot be read: "+v.Error
 	case v.Error != "" && q.Responding < q.Needed:
 		q.State, q.Text = QuorumLost, fmt.Sprintf("%d of %d voters answer, %d are needed: nothing can be written.", q.Responding, q.Voters, q.Needed)

@@ -47,6 +47,14 @@ func figure(f *fitness.Figure) string {
 	return f.Text("s")
 }
 
+// brief is a name as far as there is room for it in the picture.
+func brief(name string) string {
+	if r := []rune(name); len(r) > 14 {
+		return string(r[:13]) + "…"
+	}
+	return name
+}
+
 // lasting is for how long something has been so, empty where it was seen once only.
 func lasting(since, now time.Time) string {
 	if since.IsZero() || !since.Before(now) {
