@@ -359,5 +359,6 @@ func demoHints(f *demo.Fleet) string {
            %[1]s plan %[2]s
            %[1]s host pin h3 --reason "try it" %[2]s
            curl -s http://%[3]s:%[4]d/metrics
-         Ctrl-C stops everything.`, program, cfg, h.Real, demo.AgentMetricsPort)
+         in a browser: http://%[3]s:%[5]d/
+         Ctrl-C stops everything.`, program, cfg, h.Real, demo.AgentMetricsPort, demo.PagePort)
 }

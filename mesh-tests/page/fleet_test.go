@@ -129,11 +129,13 @@ func TestFleet(t *testing.T) {
 		}
 		return nil
 	})
-	b.until(".events", "h3 was ")
 	b.picture("slow")
 	if !js[bool](b, "window.since === 1") {
 		t.Error("the page was loaded anew")
 	}
+
+	events := open(t, base, "/events")
+	events.until(".events", "h3 was ")
 
 	one := open(t, base, "/hosts/h3")
 	one.until("h1", "h3 ✕ unfit")
