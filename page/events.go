@@ -2,13 +2,9 @@ package page
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
-	"strings"
-	"sync"
 	"time"
 
-	"suffrage/fitness"
 	"suffrage/membership"
 )
 
@@ -21,107 +17,8 @@ type Event struct {
 	Text string `json:"text"`
 }
 
-const (
-	maxSeen  = 300 // what History keeps
-	maxShown = 200 // what a Model has
-)
-
-// History keeps the changes of decision and of verdicts that this process saw; the
-// other events have their times in etcd. Safe for concurrent use.
-type History struct {
-	mu     sync.Mutex
-	events []Event // oldest first
-	key    string
-	status map[string]fitness.Status
-	newest time.Time
-}
-
-// Take sees one round.
-func (h *History) Take(d membership.Decision) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.status == nil {
-		h.status = map[string]fitness.Status{}
-	}
-	if !d.At.After(h.newest) {
-		return // a look that was overtaken
-	}
-	h.newest = d.At
-	for _, v := range d.Verdicts {
-		was, known := h.status[v.Host]
-		h.status[v.Host] = v.Status
-		if known && was != v.Status {
-			h.add(Event{d.At, "verdict", v.Host, fmt.Sprintf("was %s, is %s", was, short(v))})
-		}
-	}
-	if k := d.Key(); k != h.key {
-		h.key = k
-		h.add(Event{d.At, "decision", "", Headline(d)})
-	}
-}
-
-// short is a verdict with its first reason.
-func short(v fitness.Verdict) string {
-	switch n := len(v.Reasons); n {
-	case 0, 1:
-		return v.String()
-	default:
-		return fmt.Sprintf("%s: %s; and %d more", v.Status, v.Reasons[0], n-1)
-	}
-}
-
-func (h *History) add(e Event) {
-	if len(h.events) == maxSeen {
-		h.events = slices.Delete(h.events, 0, 1)
-	}
-	h.events = append(h.events, e)
-}
-
-// Seen are the events so far, oldest first.
-func (h *History) Seen() []Event {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return slices.Clone(h.events)
-}
-
-// Headline is a decision in one line, without ages.
-func Headline(d membership.Decision) string {
-	switch d.Kind {
-	case membership.Steady:
-		return "Nothing needs doing"
-	case membership.Planned:
-		if d.Mode == membership.Active {
-			return "About to " + d.Plan.String()
-		}
-		return "Would " + d.Plan.String()
-	case membership.StepNext:
-		what := "goes on"
-		if d.Operation.TurnedBack != "" {
-			what = "turns back"
-		}
-		return fmt.Sprintf("%s %s: %s", d.Operation.Title(), what, act(*d.Step))
-	}
-	var codes []string
-	for _, r := range d.Refusals {
-		c := string(r.Code)
-		if r.Subject != "" {
-			c += " (" + r.Subject + ")"
-		}
-		codes = append(codes, c)
-	}
-	if n := len(codes); n > 4 {
-		codes = append(codes[:3], fmt.Sprintf("and %d more", n-3))
-	}
-	return "Nothing is done: " + strings.Join(codes, ", ")
-}
-
-// act is the next act without its reason, which may have figures in it that change.
-func act(a membership.Act) string {
-	if a.Verb == membership.Wait {
-		return a.Step
-	}
-	return strings.TrimSpace(string(a.Verb) + " " + a.Host)
-}
+// maxShown is how many events a Model has.
+const maxShown = 200
 
 func eventsOf(l Look, m Model, seen []Event) []Event {
 	out := append([]Event{}, seen...)

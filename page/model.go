@@ -58,12 +58,19 @@ type Host struct {
 	// while etcd cannot be read.
 	Mark string `json:"mark"`
 	// Agent: it answered; Error says why not.
-	Agent   bool            `json:"agent"`
-	Error   string          `json:"error,omitempty"`
-	Verdict fitness.Verdict `json:"verdict"`
+	Agent bool   `json:"agent"`
+	Error string `json:"error,omitempty"`
+	// Responding: its member served a request that has to pass through a quorum; null
+	// where it has no member. MemberError says why not.
+	Responding  *bool           `json:"responding"`
+	MemberError string          `json:"member_error,omitempty"`
+	Verdict     fitness.Verdict `json:"verdict"`
 	// Worst has the worst full window of each gating signal.
 	Worst []Worst `json:"worst"`
 }
+
+// Silent reports whether the host has a member that does not answer.
+func (h Host) Silent() bool { return h.Responding != nil && !*h.Responding }
 
 // Votes reports whether the host holds a vote.
 func (h Host) Votes() bool { return h.Role == "leader" || h.Role == "voter" }
@@ -98,6 +105,11 @@ func hostsOf(l Look) []Host {
 	for _, h := range l.Inputs.View.Hosts {
 		s := Host{Name: h.Name, Address: h.Address, Zone: h.Facts.Zone, Role: l.Inputs.View.Role(h.Name), Mark: markOf(l, h), Agent: h.Reachable,
 			Error: h.Error, Verdict: verdictOf(l.Decision, h.Name)}
+		for _, m := range l.Inputs.View.Members {
+			if m.Host == h.Name {
+				s.Responding, s.MemberError = &m.Responding, m.Error
+			}
+		}
 		for _, sig := range append([]fitness.Signal{fitness.RTT}, fitness.HostSignals[:]...) {
 			s.Worst = append(s.Worst, worstOf(l.Inputs.Readings, s.Verdict, sig))
 		}

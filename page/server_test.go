@@ -79,6 +79,17 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
+// A voter that does not answer is named where one looks first.
+func TestSilentVoter(t *testing.T) {
+	h, _ := handler(pagetest.Fleet{Down: "h3"})
+	body := get(h, "GET", "localhost", "/").Body.String()
+	for _, want := range []string{"h3 does not answer: losing one more may stop all writes.", "<b>Its etcd does not answer:</b> no answer within 2s", "its etcd does not answer", "<code>"} {
+		if !strings.Contains(body, want) {
+			t.Errorf("%q is not there:\n%s", want, body)
+		}
+	}
+}
+
 // What the fleet says is text wherever it stands.
 func TestHostileText(t *testing.T) {
 	h, s := handler(pagetest.Fleet{Reason: pagetest.Hostile, Zone: pagetest.Hostile, Error: pagetest.Hostile})

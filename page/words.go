@@ -2,6 +2,7 @@ package page
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"suffrage/fitness"
@@ -45,6 +46,22 @@ func figure(f *fitness.Figure) string {
 		return "?"
 	}
 	return f.Text("s")
+}
+
+// span is a piece of a text.
+type span struct {
+	Text string
+	Code bool // it stood between backticks
+}
+
+// quoted takes a text apart at its backticks.
+func quoted(text string) (out []span) {
+	for i, t := range strings.Split(text, "`") {
+		if t != "" {
+			out = append(out, span{t, i%2 == 1})
+		}
+	}
+	return out
 }
 
 // brief is a name as far as there is room for it in the picture.

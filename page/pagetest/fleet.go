@@ -104,6 +104,9 @@ func (f Fleet) view(now time.Time) membership.View {
 			v.Members = append(v.Members, membership.Member{ID: id(i), Name: h.Name, Host: h.Name, PeerURLs: []string{"https://" + h.Address + ":2380"},
 				ClientURLs: []string{"https://" + h.Address + ":2379"}, Responding: (f.Error == "" || i == 1) && h.Name != f.Down, Since: day, Leader: id(2), RaftTerm: 7, RaftIndex: 90210,
 				AppliedIndex: 90210, Version: "3.7.3", DBSize: 21 << 20, DBInUse: 17 << 20, Quota: 2 << 30, Opinion: list})
+			if m := &v.Members[len(v.Members)-1]; !m.Responding {
+				m.Error = "no answer within 2s"
+			}
 		}
 		v.Hosts = append(v.Hosts, h)
 	}
