@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -31,6 +32,7 @@ type Node struct {
 	data    string
 	program []string // what its commands begin with
 	verbs   []string // what is enabled: agent, member, controller
+	aside   bool     // its datastore was laid aside by hand
 	unit    *demo.Unit
 	socket  net.Listener
 
@@ -114,6 +116,7 @@ func (n *Node) Aside() error {
 	if err := os.Rename(filepath.Join(n.data, "etcd"), filepath.Join(n.data, "etcd.before")); err != nil {
 		return fmt.Errorf("lab: %s: %w", n.Name, err)
 	}
+	n.aside = true
 	return nil
 }
 
@@ -160,6 +163,13 @@ func (n *Node) Member(ctx context.Context) (host.UnitState, error) { return n.un
 
 // Fenced reports whether nothing may start its etcd.
 func (n *Node) Fenced() bool { return errors.Is(host.Fenced(n.data), host.ErrFenced) }
+
+// AtRest reports whether nothing can start its etcd: it is fenced, or its owner
+// laid the datastore aside, without which it starts nothing.
+func (n *Node) AtRest() bool {
+	_, err := os.Lstat(filepath.Join(n.data, "etcd"))
+	return n.Fenced() || n.aside && errors.Is(err, fs.ErrNotExist)
+}
 
 // PowerOff takes the power away, also of a frozen host.
 func (n *Node) PowerOff(ctx context.Context) error {

@@ -174,18 +174,25 @@ func (f *fleet) back(away string) {
 }
 
 // well waits until the fleet is as it has to be after a fault: these vote, all
-// answer, one leads, nothing is under way, and every other host is at rest.
+// answer, one leads, nothing is under way, a write is acknowledged, and every other
+// host is at rest.
 func (f *fleet) well(voters ...string) {
 	f.t.Helper()
 	f.until(strings.Join(voters, " ")+" vote, and all answer", func(s lab.Status) bool {
 		return slices.Equal(s.Voters(), voters) && s.Leader != "" && s.Controller != nil && s.Decision.Operation == nil && s.Answering(f.names()...)
 	})
+	f.wait("a write is acknowledged", func() bool {
+		ctx, cancel := context.WithTimeout(f.t.Context(), lookLimit)
+		defer cancel()
+		_, err := f.Client.Put(ctx, "/mesh/well", "")
+		return err == nil
+	})
 	f.came()
 	for _, n := range f.Nodes {
 		state, err := n.Member(f.t.Context())
 		f.do(err)
-		if vote := slices.Contains(voters, n.Name); state.Running != vote || n.Fenced() == vote {
-			f.fail("%s: etcd runs: %v, fenced: %v; it votes: %v", n.Name, state.Running, n.Fenced(), vote)
+		if vote := slices.Contains(voters, n.Name); state.Running != vote || n.AtRest() == vote {
+			f.fail("%s: etcd runs: %v, nothing can start it: %v; it votes: %v", n.Name, state.Running, n.AtRest(), vote)
 		}
 	}
 }

@@ -23,6 +23,9 @@ func (f *fleet) keepRun(dir string) {
 	f.run.Scenario, f.run.Began = f.t.Name(), time.Now().UTC()
 	f.t.Cleanup(func() {
 		f.run.Seconds, f.run.Passed, f.run.Load = time.Since(f.run.Began).Seconds(), !f.t.Failed(), load()
+		if f.t.Failed() && f.run.Failed == "" {
+			f.run.Failed = "see the log of the test"
+		}
 		if file := os.Getenv(runsVariable); file != "" {
 			if err := record.Append(file, f.run); err != nil {
 				f.t.Error(err)
