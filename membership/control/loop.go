@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"suffrage/fitness"
 	"suffrage/membership"
 )
 
@@ -21,6 +22,8 @@ type Loop struct {
 	Timeline *Timeline // nil keeps none
 	Metrics  *Metrics
 	Log      *slog.Logger
+	// Publish is told every round; nil tells nobody. It must not wait for anything.
+	Publish func(membership.Inputs, membership.Decision)
 
 	// Acting is nil in dry-run.
 	Acting *Acting
@@ -35,6 +38,8 @@ type State struct {
 	Inputs   membership.Inputs
 	Decision membership.Decision
 	Took     time.Duration
+	// Series gives copies of what a host's agent told so far.
+	Series func(host string) []fitness.Series
 }
 
 // Leading reports whether Run is at work.
@@ -106,7 +111,10 @@ func (l *Loop) look(ctx context.Context, open *membership.Operation, o *Operator
 		l.Log.Warn("ages of the decision not written down", "err", err)
 	}
 	took := time.Since(began)
-	l.last.Store(&State{in, d, took})
+	l.last.Store(&State{in, d, took, l.Gatherer.Series})
+	if l.Publish != nil {
+		l.Publish(in, d)
+	}
 	l.Metrics.count(d, took)
 	if k := d.Key(); k != l.key {
 		l.key = k
