@@ -1,0 +1,316 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Where a command of docs/install.md is run.
+const (
+	onAdmin  = "on the machine that keeps the authority"
+	onAll    = "on every host, as it is shown for h1"
+	onH1     = "on h1"
+	onVoters = "on h1, h2 and h3"
+	onLeader = "where a controller has led"
+	started  = "as processes, since there is no systemd here"
+)
+
+// installed says of every command of docs/install.md where it is run, or, behind
+// "not: ", why it is not.
+var installed = map[string]string{
+	"suffrage man /usr/local/share/man":                                                     onH1,
+	"suffrage completion bash > /usr/share/bash-completion/completions/suffrage":            onH1,
+	"sudo -u suffrage suffrage identity init --host h1 --address 100.64.0.1":                onAll,
+	"suffrage identity ca init":                                                             onAdmin,
+	"ssh h1 sudo -u suffrage suffrage identity request | suffrage identity sign - > h1.crt": onAll,
+	"scp h1.crt h1:/etc/suffrage/host.crt":                                                  onAll,
+	"ssh h1 sudo -u suffrage suffrage identity check":                                       onAll,
+	"sudo -u suffrage suffrage config check":                                                onAll,
+	"systemctl enable --now suffrage-agent":                                                 started,
+	"sudo -u suffrage suffrage cluster create":                                              onVoters,
+	"systemctl enable --now suffrage-member suffrage-controller":                            started,
+	"sudo -u suffrage suffrage host eligible h1":                                            onH1,
+	"sudo -u suffrage suffrage host eligible h2":                                            onH1,
+	"sudo -u suffrage suffrage host eligible h3":                                            onH1,
+	`sudo -u suffrage suffrage host eligible h4 --reason "wired, SSD"`:                      onH1,
+	`sudo -u suffrage suffrage host pin h1 --reason "the server in the rack"`:               onH1,
+	"sudo -u suffrage suffrage status":                                                      onH1,
+	"suffrage replay /var/lib/suffrage/decisions":                                           onLeader,
+	"suffrage report -o html > report.html":                                                 onLeader,
+
+	"install -m 0755 suffrage /usr/local/bin/suffrage":                                          needsRoot,
+	"useradd --system --home /var/lib/suffrage --shell /usr/sbin/nologin suffrage":              needsRoot,
+	"install -d -o suffrage -g suffrage -m 0750 /etc/suffrage /var/lib/suffrage":                needsRoot,
+	"install -d /usr/local/lib/systemd/system":                                                  needsRoot,
+	"install -m 0644 deploy/systemd/suffrage-agent.service /usr/local/lib/systemd/system/":      needsRoot,
+	"install -m 0644 deploy/systemd/suffrage-member.service /usr/local/lib/systemd/system/":     needsRoot,
+	"install -m 0644 deploy/systemd/suffrage-controller.service /usr/local/lib/systemd/system/": needsRoot,
+	"systemctl daemon-reload":                                                               needsRoot,
+	`journalctl -u suffrage-controller -g "decision changed"`:                               needsRoot,
+	"apt-get install --no-install-recommends polkitd":                                       needsRoot,
+	"install -m 0644 deploy/systemd/suffrage.rules /etc/polkit-1/rules.d/50-suffrage.rules": needsRoot,
+	"sudo -u suffrage tee /var/lib/suffrage/fence.json <<<'{}'":                             needsRoot,
+	"systemctl enable suffrage-member":                                                      needsRoot,
+	"systemctl restart suffrage-agent":                                                      needsRoot,
+}
+
+const needsRoot = "not: it changes the machine; make systemd installs on booted hosts"
+
+const mostNotInstalled = 14
+
+// TestDocsInstall types what docs/install.md shows, in its order: four machines
+// that are directories and loopback addresses.
+func TestDocsInstall(t *testing.T) {
+	all := blocks(contentOf(t, "../../docs/install.md"))
+	shown, not := map[string]bool{}, 0
+	for _, b := range all {
+		if b.language == "yaml" {
+			continue
+		}
+		for _, command := range b.commands() {
+			shown[command] = true
+			if installed[command] == "" {
+				t.Errorf("docs/install.md:%d shows %q, and nothing is said of where it is run", b.line, command)
+			}
+		}
+	}
+	for command, where := range installed {
+		if !shown[command] {
+			t.Errorf("docs/install.md does not show %q any more", command)
+		}
+		if strings.HasPrefix(where, "not: ") {
+			not++
+		}
+	}
+	if not > mostNotInstalled {
+		t.Errorf("%d commands are not run, at most %d may be", not, mostNotInstalled)
+	}
+	if t.Failed() {
+		return
+	}
+	m := newMachines(t)
+	for _, b := range all {
+		if b.language == "yaml" {
+			if strings.Contains(b.text, "initial_cluster") {
+				m.settings(b.text)
+			}
+			continue
+		}
+		for _, command := range b.commands() {
+			where := installed[command]
+			t.Logf("%s: %s", command, where)
+			switch where {
+			case onAdmin:
+				m.typed("admin", command)
+				m.share("admin", "ca.crt")
+			case onH1:
+				m.typed("h1", command)
+			case onAll:
+				for i, h := range m.hosts {
+					host := h
+					if strings.HasPrefix(command, "ssh") || strings.HasPrefix(command, "scp") {
+						host = "admin"
+					}
+					said := m.typed(host, strings.NewReplacer("h1", h, "100.64.0.1", fmt.Sprintf("100.64.0.%d", i+1)).Replace(command))
+					if strings.Contains(command, "identity init") {
+						m.entries += said
+						m.roster()
+					}
+				}
+			case onVoters:
+				for _, h := range m.hosts[:3] {
+					m.typed(h, command+" --confirm 'create h1,h2,h3'")
+				}
+			case onLeader:
+				m.typed(m.leader(), command)
+			case started:
+				inFull(t) // up to here it takes a second
+				units := strings.Fields(command)[3:]
+				hosts := m.hosts
+				if !slices.Contains(units, "suffrage-agent") {
+					hosts = hosts[:3]
+				}
+				for _, u := range units {
+					for _, h := range hosts {
+						m.start(h, strings.TrimPrefix(u, "suffrage-"))
+					}
+				}
+			}
+		}
+	}
+}
+
+// machines are the hosts of the page, and one for the authority.
+type machines struct {
+	t                *testing.T
+	dir, program     string
+	hosts            []string
+	prelude, entries string
+}
+
+func newMachines(t *testing.T) *machines {
+	m := &machines{t: t, dir: t.TempDir(), program: asProgram(t), hosts: []string{"h1", "h2", "h3", "h4"}}
+	for _, h := range append(m.hosts, "admin") {
+		for _, d := range []string{"etc", "var"} {
+			if err := os.MkdirAll(filepath.Join(m.dir, h, d), 0o750); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	// The words of the page, on machines that are directories.
+	m.prelude = fmt.Sprintf(`set -o pipefail
+DIR=%q
+suffrage() {
+  case $1 in
+  identity) %[2]q "$@" --dir "$DIR/$HOST/etc" ;;
+  man|completion) %[2]q "$@" ;;
+  *) %[2]q "$@" --config "$DIR/$HOST/etc/suffrage.yaml" ;;
+  esac
+}
+sudo() { shift 2; "$@"; }
+ssh() { ( HOST=$1; shift; "$@" ); }
+scp() { cp "$@"; }
+`, m.dir, m.program)
+	return m
+}
+
+// asProgram is this test under the name of the program: TestMain sees to it, and
+// nothing has to be built.
+func asProgram(t *testing.T) string {
+	self, err := os.Executable()
+	name := filepath.Join(t.TempDir(), "suffrage")
+	if err == nil {
+		err = os.Symlink(self, name)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// here puts the page's paths and addresses on this machine.
+func (m *machines) here(host, text string) string {
+	pairs := []string{"100.64.0.", "127.0.66.", "/usr/local/share/man", m.dir + "/man", "/usr/share/bash-completion/completions", m.dir,
+		"/var/lib/suffrage", filepath.Join(m.dir, host, "var")}
+	for _, h := range m.hosts {
+		pairs = append(pairs, h+":/etc/suffrage", filepath.Join(m.dir, h, "etc"))
+	}
+	return strings.NewReplacer(append(pairs, "/etc/suffrage", filepath.Join(m.dir, host, "etc"))...).Replace(text)
+}
+
+// typed runs a command until it works: an election may be under way.
+func (m *machines) typed(host, command string) string {
+	m.t.Helper()
+	var said []byte
+	var err error
+	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); time.Sleep(500 * time.Millisecond) {
+		cmd := exec.CommandContext(m.t.Context(), "bash", "-c", m.prelude+"HOST="+host+"\n"+m.here(host, command))
+		cmd.Dir = m.dir
+		var errs bytes.Buffer
+		cmd.Stderr = &errs
+		if said, err = cmd.Output(); err == nil {
+			return string(said)
+		}
+		said = append(said, errs.Bytes()...)
+	}
+	m.t.Fatalf("on %s: %s: %v\n%s", host, command, err, said)
+	return ""
+}
+
+// share copies a file of one machine to all others, as the page says in words.
+func (m *machines) share(from, name string) {
+	data, err := os.ReadFile(filepath.Join(m.dir, from, "etc", name))
+	for _, h := range m.hosts {
+		if err == nil {
+			err = os.WriteFile(filepath.Join(m.dir, h, "etc", name), data, 0o644)
+		}
+	}
+	if err != nil {
+		m.t.Fatal(err)
+	}
+}
+
+// roster puts the entries that identity init printed everywhere.
+func (m *machines) roster() {
+	if err := os.WriteFile(filepath.Join(m.dir, "admin", "etc", "roster.yaml"), []byte("hosts:\n"+m.entries), 0o644); err != nil {
+		m.t.Fatal(err)
+	}
+	m.share("admin", "roster.yaml")
+}
+
+// settings writes those of the page on every host, with what it takes for four
+// hosts to be one machine, and for windows that fill in seconds.
+func (m *machines) settings(text string) {
+	for i, h := range m.hosts {
+		var s map[string]any
+		if err := yaml.Unmarshal([]byte(m.here(h, text)), &s); err != nil {
+			m.t.Fatal(err)
+		}
+		section := func(key string, more map[string]any) {
+			into, _ := s[key].(map[string]any)
+			if into == nil {
+				into = map[string]any{}
+			}
+			maps.Copy(into, more)
+			s[key] = into
+		}
+		address := fmt.Sprintf("127.0.66.%d", i+1)
+		s["host"], s["dir"], s["data"] = h, filepath.Join(m.dir, h, "etc"), filepath.Join(m.dir, h, "var")
+		section("agent", map[string]any{"period": "100ms", "ping_timeout": "1s", "metrics": address + ":7401", "member_metrics": "http://" + address + ":2381/metrics"})
+		section("member", map[string]any{"metrics": "http://" + address + ":2381"})
+		section("controller", map[string]any{"round": "1s", "metrics": address + ":7402", "limits": map[string]any{"wal_fsync": "200ms", "backend_commit": "500ms", "storage_quota": 1 << 28, "memory_used_max": 1.0}})
+		data, err := yaml.Marshal(s)
+		if err == nil {
+			err = os.WriteFile(filepath.Join(m.dir, h, "etc", "suffrage.yaml"), data, 0o644)
+		}
+		if err != nil {
+			m.t.Fatal(err)
+		}
+	}
+}
+
+// start runs one of a host's processes until the test ends.
+func (m *machines) start(host, role string) {
+	log, err := os.Create(filepath.Join(m.dir, host, role+".log"))
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	cmd := exec.Command(m.program, role, "--config", filepath.Join(m.dir, host, "etc", "suffrage.yaml"))
+	cmd.Stdout, cmd.Stderr = log, log
+	// Nothing is left where the test itself is killed.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := cmd.Start(); err != nil {
+		m.t.Fatal(err)
+	}
+	m.t.Cleanup(func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		_ = cmd.Wait()
+		log.Close()
+		if said, err := os.ReadFile(log.Name()); err == nil && m.t.Failed() {
+			m.t.Logf("%s %s:\n%s", host, role, said[max(0, len(said)-2000):])
+		}
+	})
+}
+
+// leader is a host on which a controller has written down a moment.
+func (m *machines) leader() string {
+	m.t.Helper()
+	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); time.Sleep(200 * time.Millisecond) {
+		if found, _ := filepath.Glob(filepath.Join(m.dir, "h*", "var", "decisions", "*.timeline.jsonl")); len(found) > 0 {
+			return strings.Split(strings.TrimPrefix(found[0], m.dir+"/"), "/")[0]
+		}
+	}
+	m.t.Fatal("no controller wrote down anything")
+	return ""
+}
