@@ -75,7 +75,7 @@ kube-test:
 	fi; \
 	SUFFRAGE_KUBE_APISERVER=$$(mesh-tests/kube.sh); export SUFFRAGE_KUBE_APISERVER; \
 	go test $(RACE) -count=1 -timeout 20m -v ./lease/kubernetes ./membership/kube; \
-	go test -count=1 -timeout 20m -v -run TestKubernetes ./cmd/suffrage
+	go test -count=1 -timeout 20m -v -run TestKubernetes ./endpoint ./cmd/suffrage
 
 lint:
 	@out=$$(gofmt -l $$(git ls-files '*.go')); test -z "$$out" || { echo "not formatted: $$out"; exit 1; }
@@ -84,7 +84,7 @@ lint:
 
 # Figures for docs/performance.md.
 bench:
-	go test -run '^$$' -bench . -benchmem ./fitness ./membership ./membership/control ./agent ./cmd/suffrage
+	go test -run '^$$$$' -bench . -benchmem ./fitness ./membership ./membership/control ./report ./agent ./endpoint ./cmd/suffrage
 
 # What a swap costs beside the same change by bare calls, and what a client sees
 # of it: two election timeouts, two sizes of the database, some minutes.

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"time"
@@ -16,8 +17,10 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"suffrage/identity"
+	"suffrage/membership"
 	"suffrage/membership/control"
 	"suffrage/membership/etcd"
+	"suffrage/membership/kube"
 	"suffrage/page"
 )
 
@@ -51,6 +54,7 @@ func (f *fleet) runController(c *cobra.Command) error {
 	loop := &control.Loop{
 		Round:    f.Controller.Round.Std(),
 		Recorder: &control.Recorder{Dir: f.records(), MaxFiles: 200, MaxBytes: 256 << 20},
+		Timeline: &control.Timeline{Dir: f.records(), MaxBytes: 256 << 20},
 		Log:      log,
 	}
 	reg := prometheus.NewRegistry()
@@ -64,7 +68,7 @@ func (f *fleet) runController(c *cobra.Command) error {
 	log.Info("controller started", "mode", f.Controller.Mode, "metrics", listener.Addr().String())
 	group, ctx := errgroup.WithContext(c.Context())
 	history := &page.History{}
-	loop.Seen = history.Take
+	loop.Publish = func(_ membership.Inputs, d membership.Decision) { history.Take(d) }
 	source := &pageSource{fleet: f, loop: loop, history: history}
 	if f.Controller.Page.Listen != "" {
 		there, err := page.Listen(f.Controller.Page, f.key, func() *identity.Roster { return f.roster })
@@ -87,7 +91,10 @@ func (f *fleet) runController(c *cobra.Command) error {
 			loop.Gatherer = f.gatherer(&l)
 			source.leads.Store(&l)
 			defer source.leads.Store(nil)
-			return loop.Run(ctx)
+			if f.nodes == nil {
+				return loop.Run(ctx)
+			}
+			return f.tellNodes(ctx, loop, log)
 		})
 	})
 	if err := group.Wait(); c.Context().Err() == nil {
@@ -95,6 +102,21 @@ func (f *fleet) runController(c *cobra.Command) error {
 	}
 	log.Info("controller stopped")
 	return nil
+}
+
+// tellNodes runs the loop, and beside it what says on Nodes what it does.
+func (f *fleet) tellNodes(ctx context.Context, loop *control.Loop, log *slog.Logger) error {
+	w := kube.NewWriter(f.nodes, f.Host, log)
+	told := loop.Publish
+	loop.Publish = func(in membership.Inputs, d membership.Decision) {
+		told(in, d)
+		w.Offer(in, d)
+	}
+	defer func() { loop.Publish = told }()
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return loop.Run(ctx) })
+	group.Go(func() error { return w.Run(ctx) })
+	return group.Wait()
 }
 
 // controllerPages serves what the controller says of itself.
