@@ -61,10 +61,16 @@ page-test: build
 	SUFFRAGE_CHROMIUM=$$chromium SUFFRAGE_BIN=$(CURDIR)/$(BIN) go test -count=1 -timeout 15m -v ./mesh-tests/page
 
 # Hosts with networks and disks of their own, and what is done to them:
-# mesh-tests/README.md. It needs root; RUN=TestSlowLink runs one scenario.
-RUN ?= .
+# mesh-tests/README.md. It needs root; RUN=TestSlowLink runs one scenario. What
+# came of each run is added to bin/mesh-runs.jsonl. Hosts whose clocks are off need
+# a program of their own, some minutes once; CLOCK= leaves it and TestClocks out.
+RUN   ?= .
+CLOCK ?= $(CURDIR)/bin/suffrage-clock
 mesh: build
-	SUFFRAGE_BIN=$(CURDIR)/$(BIN) go test -count=1 -timeout 60m -v -run '$(RUN)' ./mesh-tests/scenarios
+	test -z '$(CLOCK)' || mesh-tests/clock.sh
+	SUFFRAGE_BIN=$(CURDIR)/$(BIN) SUFFRAGE_CLOCK_BIN=$(CLOCK) \
+	  SUFFRAGE_MESH_RUNS=$(CURDIR)/bin/mesh-runs.jsonl \
+	  go test -count=1 -timeout 60m -v -run '$(RUN)' ./mesh-tests/scenarios
 
 # The Lease in Kubernetes, against a real API server, which is built first where
 # it is not yet: a quarter of an hour on two cores. UNBUILT=skip skips then.
@@ -84,7 +90,7 @@ lint:
 
 # Figures for docs/performance.md.
 bench:
-	go test -run '^$$$$' -bench . -benchmem ./fitness ./membership ./membership/control ./report ./agent ./endpoint ./cmd/suffrage
+	go test -run '^$$' -bench . -benchmem ./fitness ./membership ./membership/control ./report ./agent ./endpoint ./cmd/suffrage
 
 # What a swap costs beside the same change by bare calls, and what a client sees
 # of it: two election timeouts, two sizes of the database, some minutes.

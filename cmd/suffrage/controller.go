@@ -68,7 +68,6 @@ func (f *fleet) runController(c *cobra.Command) error {
 	log.Info("controller started", "mode", f.Controller.Mode, "metrics", listener.Addr().String())
 	group, ctx := errgroup.WithContext(c.Context())
 	history := &page.History{}
-	loop.Publish = func(_ membership.Inputs, d membership.Decision) { history.Take(d) }
 	source := &pageSource{fleet: f, loop: loop, history: history}
 	if f.Controller.Page.Listen != "" {
 		there, err := page.Listen(f.Controller.Page, f.key, func() *identity.Roster { return f.roster })
@@ -91,10 +90,7 @@ func (f *fleet) runController(c *cobra.Command) error {
 			loop.Gatherer = f.gatherer(&l)
 			source.leads.Store(&l)
 			defer source.leads.Store(nil)
-			if f.nodes == nil {
-				return loop.Run(ctx)
-			}
-			return f.tellNodes(ctx, loop, log)
+			return f.lead(ctx, loop, history, log)
 		})
 	})
 	if err := group.Wait(); c.Context().Err() == nil {
@@ -104,15 +100,17 @@ func (f *fleet) runController(c *cobra.Command) error {
 	return nil
 }
 
-// tellNodes runs the loop, and beside it what says on Nodes what it does.
-func (f *fleet) tellNodes(ctx context.Context, loop *control.Loop, log *slog.Logger) error {
+// lead runs the loop, and beside it what says on Nodes what it does.
+func (f *fleet) lead(ctx context.Context, loop *control.Loop, history *page.History, log *slog.Logger) error {
+	loop.Publish = func(_ membership.Inputs, d membership.Decision) { history.Take(d) }
+	if f.nodes == nil {
+		return loop.Run(ctx)
+	}
 	w := kube.NewWriter(f.nodes, f.Host, log)
-	told := loop.Publish
 	loop.Publish = func(in membership.Inputs, d membership.Decision) {
-		told(in, d)
+		history.Take(d)
 		w.Offer(in, d)
 	}
-	defer func() { loop.Publish = told }()
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return loop.Run(ctx) })
 	group.Go(func() error { return w.Run(ctx) })

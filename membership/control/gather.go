@@ -37,6 +37,8 @@ type Entries struct {
 	// Request is what the owner asks for, nil for none. It was read before Say: one
 	// for a number of voters is written together with what Say fills in.
 	Request *membership.Request
+	// Controllers are the hosts whose controllers lead or wait to, sorted.
+	Controllers []string
 }
 
 // Book is what is written down between rounds and between leaders.
@@ -143,7 +145,7 @@ func (g *Gatherer) Gather(ctx context.Context) (membership.Inputs, error) {
 	slices.SortFunc(view.Hosts, func(a, b membership.Host) int { return strings.Compare(a.Name, b.Name) })
 	view.Removals, view.Foreign = entries.Removals, entries.Foreign
 	in := membership.Inputs{Version: membership.InputsVersion, Now: now.UTC(), Policy: g.policy(view), View: view,
-		Operations: entries.Operations, Previous: g.previous}
+		Operations: entries.Operations, Controllers: entries.Controllers, Previous: g.previous}
 	if entries.Say != nil {
 		entries.Say(&in.Policy)
 	}
