@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"suffrage/fitness"
 	"suffrage/membership"
 )
 
@@ -37,6 +38,8 @@ type State struct {
 	Inputs   membership.Inputs
 	Decision membership.Decision
 	Took     time.Duration
+	// Series gives copies of what a host's agent told so far.
+	Series func(host string) []fitness.Series
 }
 
 // Leading reports whether Run is at work.
@@ -108,7 +111,7 @@ func (l *Loop) look(ctx context.Context, open *membership.Operation, o *Operator
 		l.Log.Warn("ages of the decision not written down", "err", err)
 	}
 	took := time.Since(began)
-	l.last.Store(&State{in, d, took})
+	l.last.Store(&State{in, d, took, l.Gatherer.Series})
 	if l.Publish != nil {
 		l.Publish(in, d)
 	}
