@@ -1,6 +1,10 @@
 package memtest
 
-import "time"
+import (
+	"time"
+
+	"suffrage/membership"
+)
 
 // k3s is what K3s does by itself, of the k3s flavour (pkg/etcd in K3s's source):
 // a server without a datastore adds itself as a learner until it is let in; beside
@@ -55,6 +59,9 @@ func (k *k3s) join(c *Cluster, h *Host) {
 			h.Data = m.ID
 			h.stores++
 		}
+	}
+	if h.told != nil && c.History[h.told.Op].Outcome == membership.Undone {
+		c.check.fail("%s joins by itself, and operation %s, which started it, is undone", h.Name, h.told.Op)
 	}
 }
 
