@@ -352,6 +352,8 @@ func (f *fleet) apply(line string) error {
 		f.in.Open.By = arg(1)
 	case "removal": // removal HOST OPERATION [REFUSED]
 		v.Removals = append(v.Removals, Removal{Host: arg(1), Member: "m-" + arg(1), Operation: arg(2), At: f.in.Now, Refused: rest(3)})
+	case "foreign": // foreign HOST WHO SIGN
+		v.Foreign = append(v.Foreign, Foreign{Host: arg(1), Who: arg(2), Sign: rest(3)})
 	case "zone":
 		f.host(arg(1)).Facts.Zone = arg(2)
 	case "link":

@@ -34,6 +34,17 @@ type View struct {
 	Hosts             []Host    `json:"hosts"`
 	// Removals are those that are asked for by annotation.
 	Removals []Removal `json:"removals,omitempty"`
+	// Foreign are signs that another controller of membership is at work.
+	Foreign []Foreign `json:"foreign,omitempty"`
+}
+
+// Foreign is what another controller that adds and removes members left on a
+// host's Node.
+type Foreign struct {
+	Host string `json:"host"`
+	// Who is its name; Sign is what was seen, such as "annotation a/b is C".
+	Who  string `json:"who"`
+	Sign string `json:"sign"`
 }
 
 // Removal is an annotation on a host that asks for the removal of its member.

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"time"
@@ -17,6 +18,7 @@ import (
 
 	"suffrage/membership/control"
 	"suffrage/membership/etcd"
+	"suffrage/membership/kube"
 )
 
 func newControllerCmd() *cobra.Command {
@@ -68,7 +70,10 @@ func (f *fleet) runController(c *cobra.Command) error {
 		return etcd.Lead(ctx, f.client, who, f.Controller.SessionTTL.Std(), func(ctx context.Context, l etcd.Leadership) error {
 			log.Info("leading", "instance", l.Instance)
 			loop.Gatherer = f.gatherer(&l)
-			return loop.Run(ctx)
+			if f.nodes == nil {
+				return loop.Run(ctx)
+			}
+			return f.tellNodes(ctx, loop, log)
 		})
 	})
 	if err := group.Wait(); c.Context().Err() == nil {
@@ -76,6 +81,16 @@ func (f *fleet) runController(c *cobra.Command) error {
 	}
 	log.Info("controller stopped")
 	return nil
+}
+
+// tellNodes runs the loop, and beside it what says on Nodes what it does.
+func (f *fleet) tellNodes(ctx context.Context, loop *control.Loop, log *slog.Logger) error {
+	w := kube.NewWriter(f.nodes, f.Host, log)
+	loop.Publish = w.Offer
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return loop.Run(ctx) })
+	group.Go(func() error { return w.Run(ctx) })
+	return group.Wait()
 }
 
 // controllerPages serves what the controller says of itself.

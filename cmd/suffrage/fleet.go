@@ -154,18 +154,22 @@ func (f *fleet) lookBy(ctx context.Context, g *control.Gatherer) (look, error) {
 		in.Open, in.Term = open, uint64(record.Term)
 	}
 	l := look{in: in, d: membership.Decide(in)}
+	patience := f.callTimeout()
 	if in.View.Error != "" {
-		l.leaderNote = "not known without etcd"
-		return l, nil
+		// Where it is only the API server that is away, etcd answers at once.
+		l.leaderNote, patience = "not known without etcd", f.Etcd.Timeout.Std()
+		if len(in.View.Members) == 0 {
+			return l, nil
+		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, f.callTimeout())
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	switch leader, err := etcd.Leader(ctx, f.client); {
 	case err == nil:
-		l.leader = &leader
+		l.leader, l.leaderNote = &leader, ""
 	case errors.Is(err, etcd.ErrNoLeader):
 		l.leaderNote = "none leads"
-	default:
+	case l.leaderNote == "":
 		l.leaderNote = err.Error()
 	}
 	return l, nil

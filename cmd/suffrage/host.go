@@ -66,7 +66,7 @@ func newHostListCmd() *cobra.Command {
 			defer f.close()
 			ctx, cancel := context.WithTimeout(c.Context(), f.callTimeout())
 			defer cancel()
-			marks, err := marks(ctx, f.client, f.nodes)
+			marks, _, err := marks(ctx, f.client, f.nodes)
 			if err != nil {
 				return f.unreachable(err)
 			}
@@ -132,7 +132,7 @@ func newMarkCmd(verb, short string, set func(*membership.Mark, membership.Say)) 
 			}
 			fmt.Fprintf(c.OutOrStdout(), "%s is %s, said by %s\n", args[0], mark.Word(), say.By)
 			if f.nodes != nil { // it was said all the same, whatever the API server answers
-				all, err := marks(ctx, f.client, f.nodes)
+				all, _, err := marks(ctx, f.client, f.nodes)
 				if err != nil {
 					fmt.Fprintln(c.ErrOrStderr(), "what its Node says cannot be read:", f.unreachable(err))
 				} else if both := all[args[0]]; both.Word() != mark.Word() {

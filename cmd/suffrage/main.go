@@ -24,7 +24,8 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), ends...)
 	defer stop()
-	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+	name, args := called(os.Args[0], os.Args[1:])
+	os.Exit(runAs(ctx, name, args, os.Stdout, os.Stderr))
 }
 
 // Exit codes. docs/commands.md has them.
@@ -37,7 +38,12 @@ const (
 
 // run is main without the process: tests call it.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	return runAs(ctx, "suffrage", args, stdout, stderr)
+}
+
+func runAs(ctx context.Context, name string, args []string, stdout, stderr io.Writer) int {
 	root := newRoot()
+	rename(root, name)
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
@@ -49,7 +55,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if errors.As(err, &quiet) && quiet.err == nil {
 		return quiet.code
 	}
-	fmt.Fprintln(stderr, "suffrage:", err)
+	fmt.Fprintf(stderr, "%s: %v\n", name, err)
 	if errors.As(err, &quiet) {
 		return quiet.code
 	}

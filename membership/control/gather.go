@@ -29,6 +29,8 @@ type Entries struct {
 	// Say writes what the owner said while it runs over what the settings say,
 	// nil where that is nothing.
 	Say func(*membership.Policy)
+	// Foreign are signs of other controllers of membership.
+	Foreign []membership.Foreign
 	// Removals are asked for now; Operations ended in the last days.
 	Removals   []membership.Removal
 	Operations []membership.Operation
@@ -134,7 +136,7 @@ func (g *Gatherer) Gather(ctx context.Context) (membership.Inputs, error) {
 		view.Hosts = append(view.Hosts, g.host(r, entries.Marks[r.host.Name], now))
 	}
 	slices.SortFunc(view.Hosts, func(a, b membership.Host) int { return strings.Compare(a.Name, b.Name) })
-	view.Removals = entries.Removals
+	view.Removals, view.Foreign = entries.Removals, entries.Foreign
 	in := membership.Inputs{Version: membership.InputsVersion, Now: now.UTC(), Policy: g.policy(view), View: view,
 		Operations: entries.Operations, Previous: g.previous}
 	if entries.Say != nil {

@@ -20,6 +20,8 @@ type Loop struct {
 	Recorder *Recorder // nil keeps nothing
 	Metrics  *Metrics
 	Log      *slog.Logger
+	// Publish is told every round; nil tells nobody. It must not wait for anything.
+	Publish func(membership.Inputs, membership.Decision)
 
 	// Acting is nil in dry-run.
 	Acting *Acting
@@ -103,6 +105,9 @@ func (l *Loop) look(ctx context.Context, open *membership.Operation, o *Operator
 	}
 	took := time.Since(began)
 	l.last.Store(&State{in, d, took})
+	if l.Publish != nil {
+		l.Publish(in, d)
+	}
 	l.Metrics.count(d, took)
 	if k := d.Key(); k != l.key {
 		l.key = k
