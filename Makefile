@@ -78,7 +78,7 @@ lint:
 
 # Figures for docs/performance.md.
 bench:
-	go test -run '^$$' -bench . -benchmem ./fitness ./membership ./membership/control ./agent ./cmd/suffrage
+	go test -run '^$$' -bench . -benchmem ./fitness ./membership ./membership/control ./agent ./endpoint ./cmd/suffrage
 
 # What a swap costs beside the same change by bare calls, and what a client sees
 # of it: two election timeouts, two sizes of the database, some minutes.

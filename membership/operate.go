@@ -200,7 +200,7 @@ func (m *motion) do(v Verb, step, host, member, why string) *Act {
 	case AddLearner, StartMember:
 		a.Peer = m.op.InPeer
 		m.op.Called = m.in0().Now
-	case Fence, RequestRemoval, WithdrawRemoval:
+	case Fence, AnnounceRemoval, RequestRemoval, WithdrawRemoval:
 		m.op.Called = m.in0().Now
 	case Retire:
 		if m.started() && host == m.op.In && m.in == nil { // it may have added itself just before

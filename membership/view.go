@@ -53,6 +53,8 @@ type Removal struct {
 	Member    string    `json:"member"`
 	Operation string    `json:"operation"`
 	At        time.Time `json:"at"`
+	// Held: it is announced, and not to be acted on yet.
+	Held bool `json:"held,omitempty"`
 	// Refused is why whoever acts on it would not.
 	Refused string `json:"refused,omitempty"`
 }

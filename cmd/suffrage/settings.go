@@ -14,6 +14,7 @@ import (
 	"suffrage/agent"
 	"suffrage/apiserver"
 	"suffrage/config"
+	"suffrage/endpoint"
 	"suffrage/fitness"
 	"suffrage/identity"
 	"suffrage/lease"
@@ -40,6 +41,7 @@ type Settings struct {
 	Controller ControllerSettings `yaml:"controller"`
 	Kubernetes apiserver.Config   `yaml:"kubernetes"`
 	Snapshots  snapshots.Config   `yaml:"snapshots"`
+	Endpoint   endpoint.Config    `yaml:"endpoint"`
 }
 
 // ControllerSettings are the controller's and the owner's policy.
@@ -104,6 +106,7 @@ func DefaultSettings() Settings {
 		},
 		Kubernetes: apiserver.DefaultConfig(),
 		Snapshots:  snapshots.DefaultConfig(),
+		Endpoint:   endpoint.DefaultConfig(),
 	}
 }
 
@@ -121,6 +124,7 @@ func (s Settings) Validate() error {
 	return errors.Join(append(errs,
 		config.Under("agent", s.Agent.Validate()),
 		config.Under("snapshots", s.Snapshots.Validate()),
+		config.Under("endpoint", s.Endpoint.Validate()),
 		config.Under("kubernetes", s.Kubernetes.Validate()),
 		config.Under("controller", s.Controller.validate(s.Agent.Period, s.Member.ElectionTimeout)))...)
 }

@@ -43,6 +43,8 @@ type HostStatus struct {
 	Agent   bool            `json:"agent"` // it answered
 	Error   string          `json:"error,omitempty"`
 	Verdict fitness.Verdict `json:"verdict"`
+	// Endpoint is where its datastore endpoint leads; null where it has none.
+	Endpoint *fitness.EndpointFacts `json:"endpoint,omitempty"`
 }
 
 func newStatusCmd() *cobra.Command {
@@ -77,7 +79,7 @@ func (f *fleet) status(l look) Status {
 		verdicts[d.Host] = d
 	}
 	for _, h := range v.Hosts {
-		hs := HostStatus{Host: h.Name, Role: role(v, h.Name), Mark: h.Mark, Agent: h.Reachable, Error: h.Error, Verdict: verdicts[h.Name]}
+		hs := HostStatus{Host: h.Name, Role: role(v, h.Name), Mark: h.Mark, Agent: h.Reachable, Error: h.Error, Verdict: verdicts[h.Name], Endpoint: h.Facts.Endpoint}
 		if hs.Role == "leader" {
 			s.Leader = h.Name
 		}
