@@ -189,9 +189,12 @@ func (h *Host) State(context.Context) (host.UnitState, error) {
 	return host.UnitState{Running: h.running(), Starts: h.starts, Invocation: strconv.Itoa(h.starts)}, nil
 }
 
-// Exited is closed when the newest process has ended.
-func (h *Host) Exited() <-chan struct{} {
+// ExitCode is the newest process's; -1 while it runs, and when a signal ended it.
+func (h *Host) ExitCode() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.ended
+	if h.cmd == nil || h.running() {
+		return -1
+	}
+	return h.cmd.ProcessState.ExitCode()
 }

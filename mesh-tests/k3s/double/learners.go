@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -136,26 +137,28 @@ func (s *server) conditions(ctx context.Context, api *apiClient, members []*pb.M
 
 // voting is the condition of the member with a name.
 func (s *server) voting(ctx context.Context, members []*pb.Member, name string) core.NodeCondition {
-	for _, m := range members {
-		if m.Name != name || name == "" {
-			continue
-		}
-		var err error
-		switch {
-		case len(m.ClientURLs) == 0:
-			err = errors.New("it has no client URL")
-		default:
-			_, err = s.statusOf(ctx, m.ClientURLs[0])
-		}
-		switch {
-		case err != nil:
-			return isVoter(core.ConditionFalse, "Unhealthy", "failed to check etcd member status: "+err.Error())
-		case m.IsLearner:
-			return isVoter(core.ConditionFalse, "MemberIsLearner", "Node has not been promoted to voting member of the etcd cluster")
-		}
-		return isVoter(core.ConditionTrue, "MemberNotLearner", "Node is a voting member of the etcd cluster")
+	at := slices.IndexFunc(members, func(m *pb.Member) bool { return m.Name == name && name != "" })
+	if at < 0 {
+		return conditionOf(nil, nil)
 	}
-	return isVoter(core.ConditionFalse, "NotAMember", "Node is not a member of the etcd cluster")
+	m, err := members[at], errors.New("it has no client URL")
+	if len(m.ClientURLs) > 0 {
+		_, err = s.statusOf(ctx, m.ClientURLs[0])
+	}
+	return conditionOf(m, err)
+}
+
+// conditionOf is the condition of a member, nil for none, that answered or not.
+func conditionOf(m *pb.Member, err error) core.NodeCondition {
+	switch {
+	case m == nil:
+		return isVoter(core.ConditionFalse, "NotAMember", "Node is not a member of the etcd cluster")
+	case err != nil:
+		return isVoter(core.ConditionFalse, "Unhealthy", "failed to check etcd member status: "+err.Error())
+	case m.IsLearner:
+		return isVoter(core.ConditionFalse, "MemberIsLearner", "Node has not been promoted to voting member of the etcd cluster")
+	}
+	return isVoter(core.ConditionTrue, "MemberNotLearner", "Node is a voting member of the etcd cluster")
 }
 
 func isVoter(status core.ConditionStatus, reason, message string) core.NodeCondition {
