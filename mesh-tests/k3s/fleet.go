@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
-	"net"
-	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -33,6 +31,9 @@ type Options struct {
 	// control plane without etcd. So there is one API server, which takes less of
 	// the machine, and no swap stops it.
 	Split bool
+	// Namespaces gives each host a network of its own, so that what K3s has on
+	// 127.0.0.1 is there. It needs root. With K3S_BIN it is always so.
+	Namespaces bool
 	// Config is added to every host's config.yaml.
 	Config string
 	// Env is for every host: the double's times, such as K3S_DOUBLE_MANAGE=1s.
@@ -46,8 +47,8 @@ type Fleet struct {
 	t       testing.TB
 	o       Options
 	dir     string
-	net     netip.Addr
-	program []string
+	net     network
+	program string
 }
 
 // Quick are times for the double that tests can wait for.
@@ -89,13 +90,15 @@ func Empty(t testing.TB, o Options) *Fleet {
 		t.Skipf("SKIPPED: %s names no Kubernetes API server: 'make k3s-test' builds one and runs this test", kubetest.Variable)
 	}
 	program := os.Getenv(Variable)
-	if program == "" {
+	if program != "" {
+		o.Namespaces = true // K3s listens on 127.0.0.1
+	} else {
 		var err error
 		if program, err = Build(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	return &Fleet{t: t, o: o, dir: t.TempDir(), net: network(t), program: []string{program}}
+	return &Fleet{t: t, o: o, dir: t.TempDir(), net: newNetwork(t, o.Namespaces), program: program}
 }
 
 func (f *Fleet) role() string {
@@ -109,10 +112,14 @@ func (f *Fleet) role() string {
 // the first.
 func (f *Fleet) Add(name string) *Host {
 	f.t.Helper()
-	a := f.net.As4()
-	a[3] = byte(len(f.Hosts) + 1)
-	h := &Host{Name: name, Address: netip.AddrFrom4(a), Dir: filepath.Join(f.dir, name), Command: "server", program: f.program}
-	h.Env = append(append([]string{}, f.o.Env...), "K3S_DOUBLE_LOOPBACK="+h.Address.String())
+	number := len(f.Hosts) + 1
+	h := &Host{Name: name, Address: f.net.address(number), Dir: filepath.Join(f.dir, name), Command: "server"}
+	h.Enter = f.net.add(f.t, number)
+	h.program = append(slices.Clone(h.Enter), f.program)
+	h.Env = slices.Clone(f.o.Env)
+	if !f.net.own {
+		h.Env = append(h.Env, "K3S_DOUBLE_LOOPBACK="+h.Address.String())
+	}
 	if err := os.MkdirAll(filepath.Dir(h.Config()), 0o755); err != nil {
 		f.t.Fatal(err)
 	}
@@ -136,7 +143,7 @@ func (f *Fleet) Add(name string) *Host {
 // Configure writes config.yaml: who the host is, and what is said of its role.
 func (f *Fleet) Configure(h *Host, role string) {
 	f.t.Helper()
-	text := fmt.Sprintf("node-name: %s\nnode-ip: %s\ndata-dir: %s\ntoken: %s\nwrite-kubeconfig: %s\n", h.Name, h.Address, h.DataDir(), Token, h.Kubeconfig())
+	text := fmt.Sprintf("node-name: %s\nnode-ip: %s\ndata-dir: %s\ntoken: %s\nwrite-kubeconfig: %s\n", h.Name, h.Address, h.DataDir(), Token, h.written())
 	if err := os.WriteFile(h.Config(), []byte(text+role+f.o.Config), 0o600); err != nil {
 		f.t.Fatal(err)
 	}
@@ -216,20 +223,4 @@ func tail(file string) string {
 		return err.Error()
 	}
 	return string(content[max(0, len(content)-6000):])
-}
-
-// network finds a 127.a.b.0/24 that no other test process uses.
-func network(t testing.TB) netip.Addr {
-	t.Helper()
-	var err error
-	for range 100 {
-		a, b := byte(64+rand.IntN(64)), byte(rand.IntN(256))
-		var lock net.Listener
-		if lock, err = net.Listen("tcp", fmt.Sprintf("127.%d.%d.254:7398", a, b)); err == nil {
-			t.Cleanup(func() { lock.Close() })
-			return netip.AddrFrom4([4]byte{127, a, b, 0})
-		}
-	}
-	t.Fatalf("no free loopback network: %v", err)
-	return netip.Addr{}
 }

@@ -1,6 +1,7 @@
 package k3s
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 	"syscall"
@@ -22,6 +24,9 @@ type Host struct {
 	Address netip.Addr
 	Dir     string // of all its files
 	Env     []string
+	// Enter is what a command that runs on this host starts with; nothing without
+	// Options.Namespaces.
+	Enter []string
 	// Command is server, or agent; it counts at the next start.
 	Command string
 	// Restart starts k3s again this long after it ended by itself, as its unit's
@@ -51,8 +56,20 @@ func (h *Host) Config() string { return filepath.Join(h.Dir, "rancher", "config.
 // DropIns is the directory of the drop-ins.
 func (h *Host) DropIns() string { return h.Config() + ".d" }
 
-// Kubeconfig is the administrator's, written by a server with an API server.
-func (h *Host) Kubeconfig() string { return filepath.Join(h.Dir, "k3s.yaml") }
+// written is the administrator's kubeconfig as a server with an API server writes
+// it, for loopback.
+func (h *Host) written() string { return filepath.Join(h.Dir, "k3s.yaml") }
+
+// Kubeconfig is the administrator's for everywhere. It is an error where this host
+// has not run an API server yet.
+func (h *Host) Kubeconfig() (string, error) {
+	text, err := os.ReadFile(h.written())
+	if err != nil {
+		return "", fmt.Errorf("k3s: kubeconfig of %s: %w", h.Name, err)
+	}
+	file := filepath.Join(h.Dir, "admin.kubeconfig")
+	return file, os.WriteFile(file, bytes.ReplaceAll(text, []byte("https://127.0.0.1:6443"), []byte(h.ServerURL())), 0o600)
+}
 
 // Log is what k3s writes.
 func (h *Host) Log() string { return filepath.Join(h.Dir, "k3s.log") }
@@ -118,8 +135,7 @@ func (h *Host) launch() error {
 		return err
 	}
 	defer log.Close()
-	args := append(append([]string{}, h.program...), h.Command)
-	cmd := exec.Command(args[0], args[1:]...)
+	cmd := exec.Command(h.program[0], append(slices.Clone(h.program[1:]), h.Command)...)
 	cmd.Env = append(append(os.Environ(), "K3S_CONFIG_FILE="+h.Config()), h.Env...)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}

@@ -91,20 +91,24 @@ func (f *Fleet) Kubeconfig(ctx context.Context) (string, error) {
 		if !h.Running() {
 			continue
 		}
-		if _, missing := os.Stat(h.Kubeconfig()); missing != nil {
+		file, missing := h.Kubeconfig()
+		if missing != nil {
 			continue
 		}
-		var c *apiserver.Client
-		if c, err = client(h.Kubeconfig()); err != nil {
-			continue
-		}
-		err = c.Verb("GET").AbsPath("/readyz").Do(ctx).Error()
-		c.Close()
-		if err == nil {
-			return h.Kubeconfig(), nil
+		if err = ready(ctx, file); err == nil {
+			return file, nil
 		}
 	}
 	return "", err
+}
+
+func ready(ctx context.Context, kubeconfig string) error {
+	c, err := client(kubeconfig)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	return c.Verb("GET").AbsPath("/readyz").Do(ctx).Error()
 }
 
 // WaitAPI waits until some API server is ready.

@@ -14,8 +14,6 @@ import (
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	core "k8s.io/api/core/v1"
-
-	"suffrage/mesh-tests/k3s"
 )
 
 // TestServer is what one server does that has all roles.
@@ -109,6 +107,19 @@ func TestServer(t *testing.T) {
 		}
 	})
 
+	f.step("an agent is a Node without roles", func(t *testing.T) {
+		a := f.Add("a1")
+		a.Command = "agent"
+		f.Start(a)
+		f.until(t, "it is there", "a1", func(n *core.Node) bool {
+			return n.Labels[labelETCD] == "" && n.Annotations[saysName] == "" && voter(n).Reason == ""
+		})
+		f.Stop(a)
+		if c := a.ExitCode(); c != 0 {
+			t.Errorf("it ended with %d", c)
+		}
+	})
+
 	f.step("no API server outlives its server", func(t *testing.T) {
 		if err := h.Kill(); err != nil {
 			t.Fatal(err)
@@ -122,14 +133,4 @@ func TestServer(t *testing.T) {
 			return nil
 		})
 	})
-}
-
-// TestNoSQLite: what the double cannot do it does not pretend to do.
-func TestNoSQLite(t *testing.T) {
-	f := &fleet{k3s.Empty(t, k3s.Options{}), t}
-	h := f.Add("h1")
-	f.Configure(h, "")
-	f.Start(h)
-	f.WaitExit(h)
-	f.WaitLog(h, "SQLite")
 }
