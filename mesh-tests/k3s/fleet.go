@@ -21,6 +21,10 @@ const Variable = "K3S_BIN"
 // fail one.
 const Patience = 3 * time.Minute
 
+// RealPatience is it with a real k3s, whose times cannot be shortened: the longest
+// are the five minutes of a learner and of a condition.
+const RealPatience = 15 * time.Minute
+
 // Token is the fleets'.
 const Token = "a-secret-of-the-test"
 
@@ -43,6 +47,8 @@ type Options struct {
 // Fleet is some hosts. It ends with the test.
 type Fleet struct {
 	Hosts []*Host
+	// Double: it is not K3s.
+	Double bool
 
 	t       testing.TB
 	o       Options
@@ -98,7 +104,7 @@ func Empty(t testing.TB, o Options) *Fleet {
 			t.Fatal(err)
 		}
 	}
-	return &Fleet{t: t, o: o, dir: t.TempDir(), net: newNetwork(t, o.Namespaces), program: program}
+	return &Fleet{Double: os.Getenv(Variable) == "", t: t, o: o, dir: t.TempDir(), net: newNetwork(t, o.Namespaces), program: program}
 }
 
 func (f *Fleet) role() string {
@@ -180,7 +186,11 @@ func (f *Fleet) Stop(h *Host) {
 // Wait waits until is gives nil.
 func (f *Fleet) Wait(what string, is func(context.Context) error) {
 	f.t.Helper()
-	for until := time.Now().Add(Patience); ; {
+	patience := Patience
+	if !f.Double {
+		patience = RealPatience
+	}
+	for until := time.Now().Add(patience); ; {
 		ctx, cancel := context.WithTimeout(f.t.Context(), 10*time.Second)
 		err := is(ctx)
 		cancel()

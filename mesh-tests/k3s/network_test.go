@@ -1,11 +1,12 @@
 package k3s_test
 
 import (
-	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"sigs.k8s.io/yaml"
 
 	"suffrage/mesh-tests/k3s"
 )
@@ -32,7 +33,7 @@ func TestNamespaces(t *testing.T) {
 		t.Fatal(err)
 	}
 	var c map[string]any
-	if err := json.Unmarshal(text, &c); err != nil {
+	if err := yaml.Unmarshal(text, &c); err != nil {
 		t.Fatal(err)
 	}
 	for key, want := range map[string]string{

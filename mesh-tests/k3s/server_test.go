@@ -2,7 +2,6 @@ package k3s_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
@@ -14,6 +13,7 @@ import (
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	core "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
 )
 
 // TestServer is what one server does that has all roles.
@@ -27,7 +27,7 @@ func TestServer(t *testing.T) {
 			t.Fatal(err)
 		}
 		var c map[string]any
-		if err := json.Unmarshal(text, &c); err != nil {
+		if err := yaml.Unmarshal(text, &c); err != nil {
 			t.Fatal(err)
 		}
 		for key, want := range map[string]any{
