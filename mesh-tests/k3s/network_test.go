@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"sigs.k8s.io/yaml"
 
@@ -12,8 +13,8 @@ import (
 )
 
 // TestNamespaces: with networks of their own hosts listen where K3s's do, on
-// 127.0.0.1 too. There is no API server here at all, and the second server is
-// promoted all the same.
+// 127.0.0.1 too. There is no API server here at all, and two servers that join
+// at once are promoted all the same, one after the other.
 func TestNamespaces(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("SKIPPED: network namespaces need root")
@@ -22,11 +23,18 @@ func TestNamespaces(t *testing.T) {
 		t.Skip("SKIPPED: there is no ip: install iproute2")
 	}
 	f := &fleet{k3s.Empty(t, k3s.Options{Namespaces: true, Env: k3s.Quick, Config: k3s.QuickETCD + "disable-apiserver: true\n"}), t}
-	for _, name := range []string{"h1", "h2"} {
-		f.Start(f.Add(name))
-		f.WaitVoting(f.Host(name))
+	f.Start(f.Add("h1"))
+	f.WaitVoting(f.Host("h1"))
+	// One learner at a time: one of them waits. When both ask at the same moment etcd
+	// may not answer one of them, which ends after 20 s and is started again.
+	for _, name := range []string{"h2", "h3"} {
+		h := f.Add(name)
+		h.Restart = time.Second
+		f.Start(h)
 	}
-	f.untilMembers(t, "h1", "h1", "h2")
+	f.WaitVoting(f.Host("h2"))
+	f.WaitVoting(f.Host("h3"))
+	f.untilMembers(t, "h1", "h1", "h2", "h3")
 	h := f.Host("h2")
 	text, err := os.ReadFile(filepath.Join(h.Datastore(), "config"))
 	if err != nil {

@@ -30,16 +30,17 @@ func (s *server) manageLearners(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(s.o.Manage):
-		}
+	for said := ""; pause(ctx, s.o.Manage); {
+		now := ""
 		if err := s.manageOnce(ctx, api); err != nil && ctx.Err() == nil {
-			s.log.Error("learner management", "err", err)
+			now = err.Error()
 		}
+		if now != said && now != "" {
+			s.log.Error("learner management", "err", now)
+		}
+		said = now
 	}
+	return nil
 }
 
 func (s *server) manageOnce(ctx context.Context, api *apiClient) error {
