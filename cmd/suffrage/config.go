@@ -125,6 +125,9 @@ func checkConfig(c *cobra.Command) error {
 
 // checkMember looks at the section as `suffrage member` does.
 func (s Settings) checkMember() error {
+	if s.Flavour == k3s {
+		return nil
+	}
 	m, err := s.member()
 	if err != nil {
 		return err

@@ -27,7 +27,6 @@ const (
 	k3sName    = "etcd.k3s.cattle.io/node-name"
 	k3sAddress = "etcd.k3s.cattle.io/node-address"
 	k3sRemoved = "etcd.k3s.cattle.io/removed-node-name"
-	k3sEtcd    = "node-role.kubernetes.io/etcd"
 	// removal stands beside k3sRemove and says who asks, and for which member.
 	removal = "suffrage.io/removal"
 )
@@ -45,13 +44,16 @@ type asked struct {
 // operation; one that K3s has carried out is none any more, unless Suffrage has
 // still to clear it away.
 func (n *Nodes) Removals(ctx context.Context) (out []membership.Removal, err error) {
-	err = n.each(ctx, func(node meta.PartialObjectMetadata) {
-		r, is := removalOf(node)
-		if is {
+	nodes, err := n.all(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, node := range nodes {
+		if r, is := removalOf(node); is {
 			out = append(out, r)
 		}
-	})
-	return out, err
+	}
+	return out, nil
 }
 
 func removalOf(node meta.PartialObjectMetadata) (r membership.Removal, is bool) {
@@ -97,8 +99,11 @@ var _ control.Removals = (*Requester)(nil)
 // and the address that are on the Node, so both are compared first.
 func (q *Requester) Request(ctx context.Context, term uint64, r membership.Removal) error {
 	fail := func(err error) error { return fmt.Errorf("kube: request removal of %s: %w", r.Host, err) }
-	if term != q.Term {
+	switch {
+	case term != q.Term:
 		return fail(fmt.Errorf("asked with term %d, held with %d", term, q.Term))
+	case r.Held:
+		return fail(errors.New("K3s acts on a request at once, so none can be announced"))
 	}
 	members, err := q.Members(ctx)
 	if err != nil {
@@ -129,7 +134,7 @@ func (q *Requester) Request(ctx context.Context, term uint64, r membership.Remov
 	if err := q.Check(ctx); err != nil {
 		return fail(err)
 	}
-	if err := q.Nodes.annotate(ctx, node, map[string]any{k3sRemove: "true", k3sRemoved: nil, removal: string(text)}); err != nil {
+	if err := q.Nodes.change(ctx, node, map[string]any{k3sRemove: "true", k3sRemoved: nil, removal: string(text)}); err != nil {
 		return fail(err)
 	}
 	return nil
@@ -138,8 +143,8 @@ func (q *Requester) Request(ctx context.Context, term uint64, r membership.Remov
 // matches compares what is on the Node with the member, as K3s will.
 func matches(node meta.PartialObjectMetadata, m membership.Member) error {
 	name, address := node.Annotations[k3sName], node.Annotations[k3sAddress]
-	if _, is := node.Labels[k3sEtcd]; !is {
-		return fmt.Errorf("its Node has no label %s, without which K3s does not act: restart K3s on it", k3sEtcd)
+	if _, is := node.Labels[etcdRole]; !is {
+		return fmt.Errorf("its Node has no label %s, without which K3s does not act: restart K3s on it", etcdRole)
 	}
 	if name == "" || name != m.Name {
 		return fmt.Errorf("its Node names the member %q (%s) and the member's name is %q: K3s would remove nothing and call it done; restart K3s on it", name, k3sName, m.Name)
@@ -173,7 +178,7 @@ func (n *Nodes) Withdraw(ctx context.Context, host string, may func(membership.R
 	fail := func(err error) error { return fmt.Errorf("kube: withdraw removal of %s: %w", host, err) }
 	for range withdrawals {
 		node, err := n.get(ctx, host)
-		if apierrors.IsNotFound(err) {
+		if errors.Is(err, errNoNode) {
 			return nil
 		}
 		if err != nil {
@@ -186,7 +191,7 @@ func (n *Nodes) Withdraw(ctx context.Context, host string, may func(membership.R
 		if err := may(there); err != nil {
 			return fail(err)
 		}
-		err = n.annotate(ctx, node, map[string]any{k3sRemove: nil, k3sRemoved: nil, removal: nil})
+		err = n.change(ctx, node, map[string]any{k3sRemove: nil, k3sRemoved: nil, removal: nil})
 		if err != nil && !apierrors.IsConflict(err) {
 			return fail(err)
 		}
@@ -195,29 +200,29 @@ func (n *Nodes) Withdraw(ctx context.Context, host string, may func(membership.R
 	return fail(errors.New("others write to its Node all the time"))
 }
 
+// get reads one Node, by a list: the right to list Nodes is there already.
 func (n *Nodes) get(ctx context.Context, host string) (node meta.PartialObjectMetadata, err error) {
-	res := n.api.Verb("GET").Resource("nodes").Name(host).SetHeader("Accept", oneOnly).Do(ctx)
-	if err := res.Error(); err != nil {
+	list, err := n.list(ctx, "", host)
+	switch {
+	case err != nil:
 		return node, n.api.Failed("read Node "+host, err, "")
+	case len(list.Items) == 0:
+		return node, fmt.Errorf("%w: %s", errNoNode, host)
 	}
-	text, err := res.Raw()
-	if err != nil {
-		return node, err
-	}
-	return node, json.Unmarshal(text, &node)
+	return list.Items[0], nil
 }
 
-// oneOnly asks for an object without spec and state.
-const oneOnly = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+// errNoNode: K3s removes the member of a Node that is deleted.
+var errNoNode = errors.New("there is no such Node")
 
-// annotate changes annotations of a Node as it was read; nil takes one away.
-func (n *Nodes) annotate(ctx context.Context, node meta.PartialObjectMetadata, annotations map[string]any) error {
+// change changes annotations of a Node as it was read; nil takes one away.
+func (n *Nodes) change(ctx context.Context, node meta.PartialObjectMetadata, annotations map[string]any) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": node.ResourceVersion, "uid": node.UID, "annotations": annotations}})
 	if err != nil {
 		return err
 	}
 	err = n.api.Verb("PATCH").Resource("nodes").Name(node.Name).SetHeader("Content-Type", string(types.MergePatchType)).
-		SetHeader("Accept", oneOnly).Param("fieldManager", "suffrage").Body(patch).Do(ctx).Error()
+		SetHeader("Accept", "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1").Param("fieldManager", "suffrage").Body(patch).Do(ctx).Error()
 	if err != nil {
 		return n.api.Failed("write Node "+node.Name, err, "")
 	}
