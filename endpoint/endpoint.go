@@ -66,10 +66,10 @@ type Endpoint struct {
 	clients atomic.Int64
 	trouble atomic.Pointer[string] // why it does not listen
 
-	stranger atomic.Pointer[string] // why a client was not let in last
-
-	mu  sync.Mutex
-	old []*voter // left, and perhaps not gone yet
+	mu         sync.Mutex
+	old        []*voter // left, and perhaps not gone yet
+	stranger   string   // why a client was not let in last, as logged
+	strangerAt time.Time
 }
 
 // New checks the options. Run must be called then.
@@ -164,12 +164,16 @@ func (e *Endpoint) serve(ctx context.Context, l net.Listener) error {
 	return nil
 }
 
-// refused logs why a client was not let in, once for each reason.
+// refused logs why a client was not let in: what is new, and at most one a second.
 func (e *Endpoint) refused(err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	text := clip(err.Error())
-	if was := e.stranger.Swap(&text); was == nil || *was != text {
-		e.o.Log.Warn("client of the datastore endpoint refused", "err", text)
+	if text == e.stranger || time.Since(e.strangerAt) < time.Second {
+		return
 	}
+	e.stranger, e.strangerAt = text, time.Now()
+	e.o.Log.Warn("client of the datastore endpoint refused", "err", text)
 }
 
 // bounded closes connections above the most that there may be.

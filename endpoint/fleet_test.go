@@ -34,7 +34,11 @@ type fleet struct {
 	e      *Endpoint
 	log    *said
 	client *clientv3.Client
+	gone   int // the first so many members are no more
 }
+
+// alive are the members that were not swapped out.
+func (f *fleet) alive() []*membertest.Member { return f.Members[f.gone:] }
 
 // said is a log that tests look into.
 type said struct {
@@ -238,7 +242,7 @@ func (f *fleet) id(name string) string {
 // direct is a client that goes to the members themselves.
 func (f *fleet) direct() *clientv3.Client {
 	f.t.Helper()
-	c, err := clientv3.New(clientv3.Config{Endpoints: f.Endpoints(), Logger: zap.NewNop(), DialKeepAliveTime: time.Second, DialKeepAliveTimeout: time.Second})
+	c, err := clientv3.New(clientv3.Config{Endpoints: f.Endpoints()[f.gone:], Logger: zap.NewNop(), DialKeepAliveTime: time.Second, DialKeepAliveTimeout: time.Second})
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -248,7 +252,7 @@ func (f *fleet) direct() *clientv3.Client {
 // moveLeader has the leader hand over to a member, unless that one leads.
 func (f *fleet) moveLeader(c *clientv3.Client, to *membertest.Member) {
 	f.t.Helper()
-	s, err := c.Status(f.t.Context(), f.Endpoints()[0])
+	s, err := c.Status(f.t.Context(), f.Endpoints()[f.gone])
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -273,7 +277,7 @@ func (f *fleet) moveLeader(c *clientv3.Client, to *membertest.Member) {
 // named is the member with an ID.
 func (f *fleet) named(id string) *membertest.Member {
 	f.t.Helper()
-	for _, m := range f.Members {
+	for _, m := range f.alive() {
 		if f.id(m.Name) == id {
 			return m
 		}

@@ -15,6 +15,7 @@ const (
 	DiskSpace       Code = "disk-space"
 	CooldownRunning Code = "cooldown"
 	SnapshotDue     Code = "snapshot-due"
+	OnlyController  Code = "only-controller"
 	// About what the owner asked for.
 	NotAVoter  Code = "not-a-voter"
 	RequestOld Code = "request-old"

@@ -249,3 +249,27 @@ func (v View) HostNamed(name string) (h Host, ok bool) {
 	}
 	return Host{}, false
 }
+
+// UnknownRole is that of a host while the member list cannot be read: nobody is a
+// standby for want of one.
+const UnknownRole = "unknown"
+
+// Role is what a host is to etcd: leader, voter, learner, standby or unknown.
+func (v View) Role(host string) string {
+	leader := v.Leader()
+	for _, m := range v.Members {
+		switch {
+		case m.Host != host:
+			continue
+		case m.Learner:
+			return "learner"
+		case m.ID == leader:
+			return "leader"
+		}
+		return "voter"
+	}
+	if v.Error != "" {
+		return UnknownRole
+	}
+	return "standby"
+}

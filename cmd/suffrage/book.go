@@ -44,6 +44,9 @@ func (b book) Read(ctx context.Context) (e control.Entries, err error) {
 	if e.Removals, err = b.removals(ctx); err != nil {
 		return e, err
 	}
+	if e.Controllers, err = etcd.Controllers(ctx, b.kv); err != nil {
+		return e, err
+	}
 	e.Operations, err = etcd.Operations(ctx, b.kv, recent)
 	return e, err
 }

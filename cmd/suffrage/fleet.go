@@ -21,6 +21,7 @@ import (
 // fleet is what a command needs to look at the whole fleet from this host.
 type fleet struct {
 	Settings
+	key    *identity.Key
 	roster *identity.Roster
 	client *clientv3.Client
 	agents *agent.Client
@@ -46,7 +47,7 @@ func openFleet(c *cobra.Command) (*fleet, error) {
 		return nil, usage(errors.Join(err, client.Close()))
 	}
 	agents := agent.NewClient(key, func() *identity.Roster { return roster })
-	return &fleet{Settings: s, roster: roster, client: client, agents: agents, shared: there}, nil
+	return &fleet{Settings: s, key: key, roster: roster, client: client, agents: agents, shared: there}, nil
 }
 
 func (f *fleet) close() error {

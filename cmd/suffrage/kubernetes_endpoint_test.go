@@ -27,9 +27,11 @@ import (
 // other; one of them takes a minute, of which most is the cooldown.
 const everyVoter = "SUFFRAGE_EVERY_VOTER"
 
+const clock = "15:04:05.000"
+
 // TestKubernetesEndpoint puts a Kubernetes API server behind a host's datastore
-// endpoint, with the certificate that is issued for it, and swaps voters, of which
-// the first is the endpoint's own: no ConfigMap is lost and no write fails, though
+// endpoint, with the certificate that is issued for it, and swaps voters, the
+// first of which leads and is the endpoint's own: no ConfigMap is lost and no write fails, though
 // each is tried once.
 func TestKubernetesEndpoint(t *testing.T) {
 	if os.Getenv(kubetest.Variable) == "" {
@@ -37,9 +39,12 @@ func TestKubernetesEndpoint(t *testing.T) {
 	}
 	f := &ownersFleet{t: t, program: plainBinary(t), dir: filepath.Join(t.TempDir(), "fleet")}
 	f.start("--slow", "h3=0s", "--mode", "active", "--until", "stopped", "--stall-time", "15s")
-	at := f.endpoints()
+	addresses := f.endpoints()
+	leader := f.until("somebody leads", "h1", func(s Status) bool { return s.Leader != "" }).Leader
+	voters := f.voters()
+	voters = append([]string{leader}, slices.DeleteFunc(voters, func(v string) bool { return v == leader })...)
+	at, dir := addresses[leader], filepath.Join(f.dir, leader)
 	near := netip.MustParseAddrPort(at)
-	dir := filepath.Join(f.dir, "h3")
 	server := kubetest.Over(t, near.Addr(), kubetest.Below{Endpoints: []string{"https://" + at},
 		CA: filepath.Join(dir, "ca.crt"), Cert: filepath.Join(dir, datastoreCert), Key: filepath.Join(dir, datastoreKey)})
 
@@ -59,7 +64,7 @@ func TestKubernetesEndpoint(t *testing.T) {
 	if os.Getenv(everyVoter) != "" {
 		swaps = 3
 	}
-	gone := f.swapEach(swaps)
+	gone := f.swapEach(voters[:swaps])
 	stop()
 	got := <-done
 	history.Judge(t, got.History, got.Writes, "")
@@ -75,16 +80,17 @@ func TestKubernetesEndpoint(t *testing.T) {
 			return len(missing) == 0
 		})
 	}
-	t.Logf("swapped out %v: %d writes, longest gap without one %v, slowest %v", gone, got.Acknowledged, got.Gap, got.Slowest)
+	t.Logf("swapped out %v: %d writes, longest gap without one %v, until %s, slowest %v", gone, got.Acknowledged, got.Gap, maps.GapEnded().UTC().Format(clock), got.Slowest)
 	if len(gone) < swaps {
 		t.Skipf("SKIPPED: the machine is too busy for more swaps than %d of %d", len(gone), swaps)
 	}
 }
 
 // endpoints gives every host a certificate and an endpoint, as an owner would, and
-// the address of h3's.
-func (f *ownersFleet) endpoints() (at string) {
+// their addresses by host.
+func (f *ownersFleet) endpoints() map[string]string {
 	f.t.Helper()
+	addresses := map[string]string{}
 	for _, h := range []string{"h1", "h2", "h3", "h4", "h5"} {
 		if said, code := f.run(h, "identity", "datastore", "--dir", filepath.Join(f.dir, h)); code != exitOK || !strings.Contains(said, "--datastore-keyfile=") {
 			f.t.Fatalf("exit %d: %s", code, said)
@@ -94,16 +100,14 @@ func (f *ownersFleet) endpoints() (at string) {
 		// The address is in the host's certificate, as 127.0.0.1 is, which is for one
 		// host of this machine only.
 		mesh, _, _ := strings.Cut(strings.TrimPrefix(f.settings(h).Member.ListenClient, "https://"), ":")
-		at = mesh + ":2378"
+		at := mesh + ":2378"
+		addresses[h] = at
 		before, after, ok := strings.Cut(text, "endpoint:\n    listen: \"\"\n")
 		if !ok {
 			f.t.Fatalf("%s has other settings:\n%s", file, text)
 		}
 		if err := os.WriteFile(file, []byte(before+"endpoint:\n    listen: "+at+"\n"+after), 0o600); err != nil {
 			f.t.Fatal(err)
-		}
-		if h == "h3" {
-			defer func(a string) { at = a }(at)
 		}
 		f.restartAgent(h)
 	}
@@ -115,7 +119,7 @@ func (f *ownersFleet) endpoints() (at string) {
 		}
 		return true
 	})
-	return at
+	return addresses
 }
 
 // restartAgent ends the demo's agent, which nobody starts again, and starts one.
@@ -166,14 +170,13 @@ func (f *ownersFleet) leadsTo(number string) *fitness.EndpointFacts {
 	return nil
 }
 
-// swapEach swaps so many of the voters from the start, each for a standby, and
-// gives those that were. On a machine that is busy elsewhere no standby is fit, or
-// the newcomer is slow too; then it is asked for again, up to four minutes.
-func (f *ownersFleet) swapEach(n int) (gone []string) {
+// swapEach swaps voters, each for a standby, and gives those that were. On a machine that is busy elsewhere no standby is fit, or
+// the newcomer is slow too; then it is asked for again, up to two minutes.
+func (f *ownersFleet) swapEach(voters []string) (gone []string) {
 	f.t.Helper()
-	for _, out := range []string{"h3", "h2", "h1"}[:n] {
+	for _, out := range voters {
 		last := ""
-		for until, try := time.Now().Add(4*time.Minute), 0; ; try++ {
+		for until, try := time.Now().Add(2*time.Minute), 0; ; try++ {
 			in := f.standbys(gone)[try%2]
 			said, code := f.run("h1", "swap", out, in, "--yes", "-o", "json", "--by", "anna")
 			var r membership.Operation
@@ -185,7 +188,7 @@ func (f *ownersFleet) swapEach(n int) (gone []string) {
 			if r.Outcome == membership.Completed {
 				f.t.Logf("%s → %s in %v", out, in, r.Ended.Sub(r.Begun).Round(time.Millisecond))
 				for _, s := range r.Steps {
-					f.t.Logf("  %s %v %s", s.Name, s.Ended.Sub(s.Begun).Round(time.Millisecond), s.Note)
+					f.t.Logf("  %s %s %v %s", s.Begun.UTC().Format(clock), s.Name, s.Ended.Sub(s.Begun).Round(time.Millisecond), s.Note)
 				}
 				gone = append(gone, out)
 				break

@@ -12,6 +12,8 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -85,6 +87,9 @@ func usage(err error) error {
 	return &exitError{exitUsage, err}
 }
 
+// moreForms is the annotation of a command that has other forms of its answer too.
+const moreForms = "forms"
+
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "suffrage",
@@ -112,8 +117,9 @@ line, or a file that a person wrote, is wrong. docs/commands.md has the forms of
 		return usage(fmt.Errorf("%w; see: %s --help", err, c.CommandPath()))
 	})
 	root.PersistentPreRunE = func(c *cobra.Command, _ []string) error {
-		if o, _ := c.Flags().GetString("output"); o != "text" && o != "json" {
-			return usage(fmt.Errorf("--output %q: allowed are text and json", o))
+		o, _ := c.Flags().GetString("output")
+		if forms := strings.Fields(c.Annotations[moreForms]); o != "text" && o != "json" && !slices.Contains(forms, o) {
+			return usage(fmt.Errorf("--output %q: allowed are %s and json", o, strings.Join(append([]string{"text"}, forms...), ", ")))
 		}
 		return nil
 	}
@@ -124,7 +130,7 @@ line, or a file that a person wrote, is wrong. docs/commands.md has the forms of
 			root.AddCommand(c)
 		}
 	}
-	add("look", newStatusCmd(), newTopCmd(), newExplainCmd(), newPlanCmd(), newObserveCmd(), newOperationsCmd(), newDemoCmd(), newDecideCmd(), newReplayCmd())
+	add("look", newStatusCmd(), newTopCmd(), newExplainCmd(), newPlanCmd(), newObserveCmd(), newOperationsCmd(), newDemoCmd(), newDecideCmd(), newReplayCmd(), newReportCmd())
 	add("say", newHostCmd(), newModeCmd(), newPauseCmd(), newResumeCmd(), newSwapCmd(), newTargetCmd(), newRemoveDeadCmd(), newClearQuarantineCmd(), newSnapshotCmd(), newClusterCmd())
 	add("run", newAgentCmd(), newControllerCmd(), newMemberCmd(), newIdentityCmd(), newConfigCmd(), newManCmd())
 	strict(root)

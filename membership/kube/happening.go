@@ -149,7 +149,9 @@ func operated(now round) []happening {
 		}
 	}
 	if op := openOf(now.in, now.d); op != nil {
-		tell(*op)
+		open := *op
+		open.Outcome = "" // it has ended once it is recorded
+		tell(open)
 	}
 	for _, op := range now.in.Operations {
 		if now.in.Now.Sub(op.Ended) < newly {

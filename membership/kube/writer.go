@@ -30,7 +30,7 @@ const (
 	// A Node has at most burst Events at once, and one more each perEvent.
 	burst    = 25
 	perEvent = time.Minute
-	// longest is the longest pause after a failure; the first is pace.
+	// longest is the longest pause after failures; each is twice the one before.
 	longest = time.Minute
 )
 

@@ -37,6 +37,7 @@ type ConfigMaps struct {
 	history history.History
 	seen    history.Writes
 	good    time.Duration // the newest acknowledged write
+	gapAt   time.Duration // when the longest gap ended
 	made    []string
 	errs    []string
 }
@@ -76,6 +77,9 @@ func (c *ConfigMaps) Run(ctx context.Context) (history.History, history.Writes) 
 	c.http.CloseIdleConnections()
 	return c.history, c.seen
 }
+
+// GapEnded is when the longest time without a write ended.
+func (c *ConfigMaps) GapEnded() time.Time { return c.began.Add(c.gapAt) }
 
 // Errors are the first texts of what failed.
 func (c *ConfigMaps) Errors() []string { return c.errs }
@@ -155,7 +159,9 @@ func (c *ConfigMaps) write(ctx context.Context, number int, method, path, key, v
 		return false
 	}
 	if c.seen.Acknowledged++; c.seen.Acknowledged > 1 {
-		c.seen.Gap = max(c.seen.Gap, o.Return-c.good)
+		if gap := o.Return - c.good; gap > c.seen.Gap {
+			c.seen.Gap, c.gapAt = gap, o.Return
+		}
 	}
 	c.good = max(c.good, o.Return)
 	c.seen.Slowest = max(c.seen.Slowest, o.Return-o.Call)
