@@ -217,18 +217,24 @@ func (s Settings) records() string {
 // loadSettings reads the file that --config names.
 func loadSettings(c *cobra.Command) (Settings, error) {
 	path, _ := c.Flags().GetString("config")
-	s := DefaultSettings()
-	err := config.Load(path, &s)
-	if s.Flavour == k3s { // other defaults
-		s = DefaultSettings()
-		s.withK3s()
-		err = config.Load(path, &s)
-	}
+	s, err := readSettings(path)
 	if err != nil {
 		return s, usage(err)
 	}
 	s.fill()
 	return s, nil
+}
+
+// readSettings reads the file twice where the flavour has other defaults.
+func readSettings(path string) (Settings, error) {
+	s := DefaultSettings()
+	err := config.Load(path, &s)
+	if s.Flavour == k3s {
+		s = DefaultSettings()
+		s.withK3s()
+		err = config.Load(path, &s)
+	}
+	return s, err
 }
 
 // fill puts in place what follows from other settings.
