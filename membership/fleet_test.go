@@ -315,6 +315,8 @@ func (f *fleet) apply(line string) error {
 		f.in.Open.Dead = true
 		f.apply("silent " + arg(1) + " 1h")
 		f.apply("agent " + arg(1) + " 1h")
+	case "k3s":
+		f.in.Policy.Flavour = K3s
 	case "unsaved":
 		f.in.Open.Snapshot = nil
 	case "failed": // failed VERB HOST ERROR: the newest act
@@ -334,7 +336,7 @@ func (f *fleet) apply(line string) error {
 	case "removed": // removed HOST
 		v.Members = slices.DeleteFunc(v.Members, func(m Member) bool { return m.Host == arg(1) })
 		f.agree()
-	case "server": // server HOST [fenced|unfenced|running|stopped|datastore|aside|voter|standby|saved|none]...
+	case "server": // server HOST [fenced|unfenced|running|stopped|datastore|aside|voter|standby|saved|ordered|none]...
 		f.server(arg(1), w[2:])
 	case "asked": // asked AGO: since when the removal has been asked for
 		f.in.Open.Asked, f.in.Open.Called = ago(arg(1)), ago(arg(1))
@@ -463,6 +465,8 @@ func (f *fleet) server(host string, words []string) {
 			s.Datastore = w == "datastore"
 		case "voter", "standby":
 			s.Role = w
+		case "ordered": // its agent has seen the operation's Term
+			s.Term = 1
 		case "none":
 			f.host(host).Facts.Server = nil
 		case "saved":

@@ -28,6 +28,8 @@ func (m *motion) forth() (*Act, []Refusal) {
 	switch {
 	case m.op.Snapshot == nil:
 		return m.snapshot()
+	case m.op.In != "" && m.in == nil && m.byItself():
+		return m.join()
 	case m.op.In != "" && m.in == nil:
 		if held := append(m.startHeld("join"), m.unready()...); len(held) > 0 {
 			return nil, held
@@ -73,6 +75,32 @@ func (m *motion) snapshot() (*Act, []Refusal) {
 		return nil, []Refusal{hold(SnapshotFailed, "", "no voter that stays can save a snapshot: none of their agents tells of its server", "lifts when one does")}
 	}
 	return m.do(SaveSnapshot, "snapshot", best, "", "a copy of the datastore comes before any change"), nil
+}
+
+// byItself: whoever runs etcd joins and is promoted without being asked, as soon
+// as it is started.
+func (m *motion) byItself() bool { return m.in0().Policy.Flavour == K3s }
+
+// started: the server of a newcomer that joins by itself was told to start, so it
+// may be listed at any moment, until it is fenced and has ended.
+func (m *motion) started() bool {
+	return m.byItself() && m.op.In != "" && !m.op.Called.IsZero()
+}
+
+// join starts a server that adds itself, and waits until it is listed. Once it
+// runs no guard can hold it back: reasonToTurn gives it up instead.
+func (m *motion) join() (*Act, []Refusal) {
+	s := m.server(m.op.In)
+	switch {
+	case s != nil && s.Role == "voter" && s.Running:
+		return m.wait("join", "its server runs and is to add itself as a learner"), nil
+	case s == nil && m.started():
+		return m.wait("join", "the agent of "+m.op.In+" does not answer"), nil
+	}
+	if held := append(m.startHeld("join"), m.unready()...); len(held) > 0 {
+		return nil, held
+	}
+	return m.do(StartMember, "join", m.op.In, "", "its server adds itself as a learner"), nil
 }
 
 // startHeld are the guards once more, before anything was changed, but for what
@@ -122,6 +150,9 @@ func (m *motion) promote() (*Act, []Refusal) {
 	}
 	if held := append(m.well(m.op.InMember), m.decisive()...); len(held) > 0 {
 		return nil, held
+	}
+	if m.byItself() {
+		return m.wait("promote", "it is promoted once it has caught up"), nil
 	}
 	return m.do(Promote, "promote", m.op.In, m.op.InMember, "etcd refuses until it has caught up"), nil
 }
@@ -278,7 +309,7 @@ func (m *motion) remove() (*Act, []Refusal) {
 	case asked != nil:
 		return m.wait(step, "the removal is asked for"), nil
 	case s == nil && !m.op.Dead: // of a dead one the owner's word is the proof
-		return nil, m.unproven("nothing keeps its etcd from starting again")
+		return nil, m.unproven(m.op.Out, "nothing keeps its etcd from starting again")
 	case s != nil && m.mayCome(m.op.Unfenced): // a fence that stands may be the one from before
 		return m.wait(step, "the lifting of its fence was ordered and may still come"), nil
 	case s != nil && !s.Fenced:
@@ -298,11 +329,14 @@ func (m *motion) remove() (*Act, []Refusal) {
 	return m.do(RequestRemoval, step, m.op.Out, m.op.OutMember, m.unneeded()), nil
 }
 
-// unproven says that nobody knows of the outgoing host's fence.
-func (m *motion) unproven(so string) []Refusal {
-	r := hold(FenceNotProven, m.op.Out, "its agent does not answer, so "+so, "lifts when its agent answers")
-	if m.silentFor(m.op.Out) > m.in0().Policy.Window() {
-		r.Kind, r.Next = Owner, "bring "+m.op.Out+" or its agent back; if it is gone for good: suffrage operations stop "+m.op.ID+", then: suffrage remove-dead "+m.op.Out
+// unproven says that nobody knows of a host's fence.
+func (m *motion) unproven(host, so string) []Refusal {
+	r := hold(FenceNotProven, host, "its agent does not answer, so "+so, "lifts when its agent answers")
+	if m.silentFor(host) > m.in0().Policy.Window() {
+		r.Kind, r.Next = Owner, "bring "+host+" or its agent back; if it is gone for good: suffrage operations stop "+m.op.ID
+		if m.member[host] != "" {
+			r.Next += ", then: suffrage remove-dead " + host
+		}
 	}
 	return []Refusal{r}
 }

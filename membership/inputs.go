@@ -64,10 +64,17 @@ const (
 	Active = "active"
 )
 
+// K3s is the Flavour in which K3s runs etcd within its servers. A server that is
+// started adds itself as a learner, K3s promotes it once it has caught up, and
+// one that was removed joins again at its next start unless it is fenced.
+const K3s = "k3s"
+
 // Policy is what the owner decided.
 type Policy struct {
 	// Mode is DryRun or Active.
 	Mode string `json:"mode"`
+	// Flavour says who runs etcd: K3s, or with none the members of Suffrage itself.
+	Flavour string `json:"flavour,omitempty"`
 	// Target is the number of voters to keep: odd, at least 3. By itself it grows
 	// and shrinks nothing: that takes the owner's Request.
 	Target int `json:"target"`

@@ -129,6 +129,14 @@ func (m *motion) find() {
 			m.op.InMember = x.ID
 		}
 	}
+	if m.started() && m.op.InMember != "" && m.listedAs(m.op.InMember) == nil {
+		// It was removed and has joined again by itself.
+		for _, x := range m.in0().View.Members {
+			if m.joins(x) {
+				m.op.InMember = x.ID
+			}
+		}
+	}
 	m.in, m.out = m.listedAs(m.op.InMember), m.listedAs(m.op.OutMember)
 }
 
@@ -194,6 +202,10 @@ func (m *motion) do(v Verb, step, host, member, why string) *Act {
 		m.op.Called = m.in0().Now
 	case Fence, AnnounceRemoval, RequestRemoval, WithdrawRemoval:
 		m.op.Called = m.in0().Now
+	case Retire:
+		if m.started() && host == m.op.In && m.in == nil { // it may have added itself just before
+			m.op.Called = m.in0().Now
+		}
 	case Unfence:
 		m.op.Called, m.op.Unfenced = m.in0().Now, m.in0().Now
 	}

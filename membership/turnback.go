@@ -12,7 +12,7 @@ import (
 // long as the outgoing member is listed.
 func (m *motion) reasonToTurn() string {
 	in := m.in0()
-	untouched := m.in == nil && m.op.InMember == ""
+	untouched := m.in == nil && m.op.InMember == "" && !m.started()
 	patience := in.Policy.StallTime
 	if m.op.In == "" {
 		patience += in.Policy.Soak // the first change comes after it
@@ -37,8 +37,8 @@ func (m *motion) reasonToTurn() string {
 		return "" // a removal that is asked for may be done at any moment
 	case untouched && m.since(m.op.Begun) > patience.Std():
 		return fmt.Sprintf("nothing could be changed within %s: %s", patience, m.op.noted())
-	case m.in == nil:
-	case m.in.Learner:
+	case m.in == nil && !m.started():
+	case m.in == nil || m.in.Learner:
 		if why := m.learnerFailed(); why != "" {
 			return why
 		}
@@ -93,6 +93,8 @@ func (m *motion) learnerFailed() string {
 	switch {
 	case s != nil && !s.Running && joined > min(startTime, stall.Std()):
 		return fmt.Sprintf("the etcd of %s did not start within %s", m.op.In, min(startTime, stall.Std()))
+	case joined > stall.Std() && m.in == nil:
+		return fmt.Sprintf("%s did not join within %s", m.op.In, stall)
 	case joined > stall.Std():
 		return fmt.Sprintf("%s did not catch up within %s", m.op.In, stall)
 	case s == nil && joined > startTime && m.silentFor(m.op.In) > startTime:
@@ -139,7 +141,7 @@ func (m *motion) back() (*Act, []Refusal) {
 		}
 		switch s := m.server(m.op.Out); {
 		case s == nil && !m.op.began(fenced).IsZero():
-			return nil, m.unproven("it may be fenced and could not start again")
+			return nil, m.unproven(m.op.Out, "it may be fenced and could not start again")
 		case s != nil && s.Fenced:
 			return m.do(Unfence, step, m.op.Out, m.op.OutMember, "it keeps its vote"), nil
 		case s != nil && !m.op.began("remove").IsZero() && s.Term < m.op.Term:
@@ -153,9 +155,18 @@ func (m *motion) back() (*Act, []Refusal) {
 	}
 	if m.op.In != "" {
 		// A host that does not answer is not waited for: it is quarantined, and a
-		// datastore that is found on it refuses it as a candidate.
+		// datastore that is found on it refuses it as a candidate. Where its server
+		// joins by itself it is, and an order to start that a holder before gave may
+		// still be on its way, until the agent has seen this Term and refuses it.
+		s, started := m.server(m.op.In), m.started()
+		if started && s == nil {
+			return nil, m.unproven(m.op.In, "its server may still join by itself")
+		}
 		if act := m.settled(m.op.In, step); act != nil {
 			return act, nil
+		}
+		if started && s.Term < m.op.Term {
+			return m.do(Retire, step, m.op.In, "", "no start from before may come"), nil
 		}
 	}
 	if m.settling() {
@@ -179,8 +190,12 @@ func (m *motion) giveUp(step string) (*Act, []Refusal) {
 	// Beside one voter its vote is needed for its own removal: down behind a fence it
 	// would take the quorum with it for good. It is fenced when it is retired.
 	n := len(m.in0().View.Voters())
-	needed := !m.in.Learner && n-1 < Quorum(n)
-	if s := m.server(m.op.In); s != nil && !s.Fenced && !needed {
+	needed := !m.in.Learner && n-1 < Quorum(n) && !m.byItself()
+	s := m.server(m.op.In)
+	if s == nil && m.byItself() {
+		return nil, m.unproven(m.op.In, "once it is removed its server would join again by itself")
+	}
+	if s != nil && !s.Fenced && !needed {
 		return m.do(Fence, step, m.op.In, m.op.InMember, "it must not come back by itself"), nil
 	}
 	if m.settling() { // a start that was ordered before the fence would lift it

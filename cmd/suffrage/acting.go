@@ -2,15 +2,18 @@ package main
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net/netip"
 	"net/url"
 	"time"
 
+	"suffrage/identity"
 	"suffrage/lease"
 	"suffrage/membership"
 	"suffrage/membership/control"
 	"suffrage/membership/etcd"
+	"suffrage/membership/kube"
 )
 
 // pace is the longest pause between two rounds while the Lease is held, as during
@@ -42,7 +45,7 @@ func (f *fleet) acting(log *slog.Logger) *control.Acting {
 					Journal:  journal,
 					Members:  changer,
 					Hosts:    orders{f.agents},
-					Removals: etcd.NewRequester(f.client, f.lease, held.Term(), f.peerURL),
+					Removals: f.removals(journal, held.Term()),
 					History:  etcd.NewHistory(f.client, right),
 					By:       membership.ByController,
 					ClearRequest: func(ctx context.Context, r membership.Request) error {
@@ -55,6 +58,20 @@ func (f *fleet) acting(log *slog.Logger) *control.Acting {
 	}
 }
 
+// removals is where the removal of a voter is asked for.
+func (f *fleet) removals(journal etcd.Journal, term lease.Term) control.Removals {
+	if f.Flavour != k3s {
+		return etcd.NewRequester(f.client, f.lease, term, f.peerURL)
+	}
+	return &kube.Requester{Nodes: f.nodes, Term: uint64(term), Check: journal.Check, Members: func(ctx context.Context) ([]membership.Member, error) {
+		ob := etcd.NewObserver(f.Etcd, etcd.Options{HostOf: hostOf(f.roster)}).Observe(ctx)
+		if ob.Error != "" {
+			return nil, errors.New(ob.Error)
+		}
+		return ob.Members, nil
+	}}
+}
+
 // remover acts on the removals that are asked for by annotation.
 func (f *fleet) remover(who etcd.Candidate, log *slog.Logger) *etcd.Remover {
 	changer := etcd.NewChanger(f.Etcd, f.Member.ElectionTimeout.Std())
@@ -62,8 +79,10 @@ func (f *fleet) remover(who etcd.Candidate, log *slog.Logger) *etcd.Remover {
 }
 
 // peerURL is the one that a host has as a member: its mesh address.
-func (f *fleet) peerURL(host string) string {
-	h, _ := f.roster.ByName(host)
+func (f *fleet) peerURL(host string) string { return peerURL(f.roster, host) }
+
+func peerURL(roster *identity.Roster, host string) string {
+	h, _ := roster.ByName(host)
 	u := url.URL{Scheme: "https", Host: netip.AddrPortFrom(h.Address, 2380).String()}
 	return u.String()
 }

@@ -17,6 +17,7 @@ import (
 type book struct {
 	kv      clientv3.KV
 	nodes   *kube.Nodes      // nil: marks are in etcd only
+	k3s     bool             // removals are asked for on Nodes
 	leader  *etcd.Leadership // nil: read only
 	timeout time.Duration    // of one call
 }
@@ -40,7 +41,7 @@ func (b book) Read(ctx context.Context) (e control.Entries, err error) {
 		return e, err
 	}
 	e.Say = said.Fill
-	if e.Removals, err = etcd.Removals(ctx, b.kv); err != nil {
+	if e.Removals, err = b.removals(ctx); err != nil {
 		return e, err
 	}
 	if e.Controllers, err = etcd.Controllers(ctx, b.kv); err != nil {
@@ -48,6 +49,13 @@ func (b book) Read(ctx context.Context) (e control.Entries, err error) {
 	}
 	e.Operations, err = etcd.Operations(ctx, b.kv, recent)
 	return e, err
+}
+
+func (b book) removals(ctx context.Context) ([]membership.Removal, error) {
+	if b.k3s {
+		return b.nodes.Removals(ctx)
+	}
+	return etcd.Removals(ctx, b.kv)
 }
 
 func (b book) Membership(ctx context.Context, v *membership.View) error {

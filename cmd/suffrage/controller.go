@@ -82,7 +82,9 @@ func (f *fleet) runController(c *cobra.Command) error {
 	}
 	group.Go(func() error { return serve(ctx, listener, controllerPages(loop, reg, f.Controller.Round.Std())) })
 	who := etcd.Candidate{Host: f.Host, Instance: rand.Text()}
-	group.Go(func() error { return f.remover(who, log).Run(ctx) })
+	if f.Flavour != k3s { // K3s acts on removals itself
+		group.Go(func() error { return f.remover(who, log).Run(ctx) })
+	}
 	loop.Acting = f.acting(log)
 	group.Go(func() error {
 		return etcd.Lead(ctx, f.client, who, f.Controller.SessionTTL.Std(), func(ctx context.Context, l etcd.Leadership) error {

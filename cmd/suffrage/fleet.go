@@ -64,7 +64,7 @@ func (f *fleet) callTimeout() time.Duration {
 }
 
 func (f *fleet) book(l *etcd.Leadership) book {
-	return book{kv: f.client, nodes: f.nodes, leader: l, timeout: f.callTimeout()}
+	return book{kv: f.client, nodes: f.nodes, k3s: f.Flavour == k3s, leader: l, timeout: f.callTimeout()}
 }
 
 // gatherer looks at the fleet; with l it may also write down what it sees.

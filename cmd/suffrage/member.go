@@ -109,6 +109,9 @@ func (s Settings) runMember(c *cobra.Command, m member.Config) error {
 // member is the member section with what was not written filled in.
 func (s Settings) member() (member.Config, error) {
 	m := s.Member
+	if s.Flavour == k3s {
+		return m, errK3s
+	}
 	if m.Name == "" {
 		m.Name = s.Host
 	}

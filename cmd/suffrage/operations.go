@@ -198,7 +198,7 @@ arguments or settings, or a host that is not in the roster.`,
 			if open != nil {
 				id = open.ID
 			}
-			if err := etcd.WithdrawStale(ctx, f.client, args[0], id); err != nil {
+			if err := f.withdraw(ctx, args[0], id); err != nil {
 				return err
 			}
 			if wantsJSON(c) {
@@ -208,4 +208,17 @@ arguments or settings, or a host that is not in the roster.`,
 			return nil
 		},
 	}
+}
+
+// withdraw takes a removal back that is not of the open operation.
+func (f *fleet) withdraw(ctx context.Context, host, open string) error {
+	if f.Flavour != k3s {
+		return etcd.WithdrawStale(ctx, f.client, host, open)
+	}
+	return f.nodes.Withdraw(ctx, host, func(there membership.Removal) error {
+		if open != "" && there.Operation == open {
+			return fmt.Errorf("operation %s is under way and takes it back itself", open)
+		}
+		return nil
+	})
 }

@@ -22,13 +22,16 @@ func (s Settings) server(ctx context.Context) (agent.Server, error) {
 	if s.Agent.Unit == "" {
 		return nil, nil
 	}
+	if s.Flavour == k3s {
+		return s.k3sServer(ctx)
+	}
 	m, err := s.member()
 	if err != nil {
 		return nil, usage(fmt.Errorf("agent.unit is set, so this host may become a voter: %w", err))
 	}
-	unit, err := s.unit(ctx)
+	unit, err := s.unit(ctx, host.Systemd{Name: s.Agent.Unit})
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("agent.unit: %w", err)
 	}
 	peer := m.AdvertisePeer
 	if peer == "" {
@@ -45,17 +48,36 @@ const unitTime = 30 * time.Second
 
 // unit is what runs the server. One of systemd's is looked at first: better no
 // agent than one whose orders fail in the middle of a swap.
-func (s Settings) unit(ctx context.Context) (host.Unit, error) {
-	if filepath.IsAbs(s.Agent.Unit) {
-		return host.Socket(s.Agent.Unit), nil
+func (s Settings) unit(ctx context.Context, u host.Systemd) (host.Unit, error) {
+	if filepath.IsAbs(u.Name) {
+		return host.Socket(u.Name), nil
 	}
-	u := host.Systemd{Name: s.Agent.Unit, Data: s.Data}
+	u.Data = s.Data
 	ctx, cancel := context.WithTimeout(ctx, unitTime)
 	defer cancel()
-	if err := u.Check(ctx); err != nil {
+	return u, u.Check(ctx)
+}
+
+// k3sServer is this host's K3s server for its agent.
+func (s Settings) k3sServer(ctx context.Context) (agent.Server, error) {
+	roster, err := identity.LoadRoster(s.rosterFile())
+	if err != nil {
+		return nil, usage(err)
+	}
+	k := &host.K3s{Config: s.K3s.ConfigDir}
+	unit, err := s.unit(ctx, host.Systemd{Name: s.Agent.Unit, K3s: true})
+	if err != nil {
 		return nil, fmt.Errorf("agent.unit: %w", err)
 	}
-	return u, nil
+	if s.K3s.AgentUnit != "" {
+		if k.Agent, err = s.unit(ctx, host.Systemd{Name: s.K3s.AgentUnit, Behind: true}); err != nil {
+			return nil, fmt.Errorf("k3s.agent_unit: %w", err)
+		}
+	}
+	return host.New(host.Options{
+		Host: s.Host, Data: s.Data, Datastore: s.Member.DataDir, Snapshots: s.Snapshots.Dir, Peer: peerURL(roster, s.Host),
+		Unit: unit, K3s: k, Save: s.saveOwn,
+	})
 }
 
 // saveOwn saves a snapshot of this host's own voter. The roster is read again:

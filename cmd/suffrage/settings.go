@@ -35,7 +35,10 @@ type Settings struct {
 	// Dir holds host.key, roster.yaml, ca.crt and host.crt.
 	Dir string `yaml:"dir"`
 	// Data is where everything is written.
-	Data       string             `yaml:"data"`
+	Data string `yaml:"data"`
+	// Flavour says who runs etcd: etcd, which are the members of Suffrage, or k3s.
+	Flavour    string             `yaml:"flavour"`
+	K3s        K3sSettings        `yaml:"k3s"`
 	Agent      agent.Config       `yaml:"agent"`
 	Member     member.Config      `yaml:"member"`
 	Etcd       etcd.Config        `yaml:"etcd"`
@@ -88,11 +91,13 @@ type ControllerSettings struct {
 // DefaultSettings are what a file without keys means.
 func DefaultSettings() Settings {
 	return Settings{
-		Dir:    filepath.Dir(defaultConfig),
-		Data:   "/var/lib/suffrage",
-		Agent:  agent.DefaultConfig(),
-		Member: member.DefaultConfig(),
-		Etcd:   etcd.DefaultConfig(),
+		Dir:     filepath.Dir(defaultConfig),
+		Data:    "/var/lib/suffrage",
+		Flavour: ownEtcd,
+		K3s:     K3sSettings{DataDir: "/var/lib/rancher/k3s", ConfigDir: "/etc/rancher/k3s/config.yaml.d", AgentUnit: "k3s-agent.service"},
+		Agent:   agent.DefaultConfig(),
+		Member:  member.DefaultConfig(),
+		Etcd:    etcd.DefaultConfig(),
 		Controller: ControllerSettings{
 			Mode:        "dry-run",
 			Metrics:     "127.0.0.1:7402",
@@ -125,6 +130,7 @@ func (s Settings) Validate() error {
 			errs = append(errs, config.Problem{Key: p.key, Found: strconv.Quote(p.path), Allowed: "an absolute path"})
 		}
 	}
+	errs = append(errs, s.validateFlavour())
 	return errors.Join(append(errs,
 		config.Under("agent", s.Agent.Validate()),
 		config.Under("snapshots", s.Snapshots.Validate()),
@@ -189,7 +195,11 @@ func (c ControllerSettings) validate(period, election fitness.Duration) error {
 // policy is what of the settings Decide looks at.
 func (s Settings) policy() membership.Policy {
 	c := s.Controller
-	return membership.Policy{Mode: c.Mode, Target: c.Target, Maximum: c.Maximum, Period: s.Agent.Period, StallTime: c.StallTime, Soak: c.Soak, Limits: c.Limits}
+	p := membership.Policy{Mode: c.Mode, Target: c.Target, Maximum: c.Maximum, Period: s.Agent.Period, StallTime: c.StallTime, Soak: c.Soak, Limits: c.Limits}
+	if s.Flavour == k3s {
+		p.Flavour = k3s
+	}
+	return p
 }
 
 // Files under dir, the same on every host.
@@ -207,16 +217,31 @@ func (s Settings) records() string {
 // loadSettings reads the file that --config names.
 func loadSettings(c *cobra.Command) (Settings, error) {
 	path, _ := c.Flags().GetString("config")
-	s := DefaultSettings()
-	if err := config.Load(path, &s); err != nil {
+	s, err := readSettings(path)
+	if err != nil {
 		return s, usage(err)
 	}
 	s.fill()
 	return s, nil
 }
 
+// readSettings reads the file twice where the flavour has other defaults.
+func readSettings(path string) (Settings, error) {
+	s := DefaultSettings()
+	err := config.Load(path, &s)
+	if s.Flavour == k3s {
+		s = DefaultSettings()
+		s.withK3s()
+		err = config.Load(path, &s)
+	}
+	return s, err
+}
+
 // fill puts in place what follows from other settings.
 func (s *Settings) fill() {
+	if s.Flavour == k3s {
+		s.fillK3s()
+	}
 	secure := func(e string) bool { return strings.HasPrefix(e, "https:") }
 	if e := &s.Etcd; e.CA+e.Cert+e.Key == "" && slices.ContainsFunc(e.Endpoints, secure) {
 		e.CA, e.Cert, e.Key = filepath.Join(s.Dir, "ca.crt"), filepath.Join(s.Dir, "host.crt"), s.keyFile()

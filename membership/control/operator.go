@@ -43,8 +43,9 @@ type Order struct {
 	Verb      membership.Verb `json:"verb"`
 	Term      uint64          `json:"term"`
 	Operation string          `json:"operation"`
-	// Member is the ID that StartMember joins with; Peers are the names and peer
-	// URLs of all members, the newcomer among them.
+	// Member is the ID that StartMember joins with, none where the server adds
+	// itself; Peers are the names and peer URLs of all members, the newcomer among
+	// them, or, of Retire in the k3s flavour, of those that stay.
 	Member string            `json:"member,omitempty"`
 	Peers  map[string]string `json:"peers,omitempty"`
 }
@@ -214,17 +215,29 @@ func (o *Operator) do(ctx context.Context, in membership.Inputs, op membership.O
 	case membership.WithdrawRemoval:
 		return o.Removals.Withdraw(ctx, a.Host, op.ID)
 	case membership.StartMember:
-		order.Peers = map[string]string{a.Host: a.Peer}
-		for _, m := range in.View.Members {
-			if m.Name != "" && len(m.PeerURLs) > 0 {
-				order.Peers[m.Name] = m.PeerURLs[0]
-			}
+		order.Peers = peers(in.View)
+		order.Peers[a.Host] = a.Peer
+		return o.Hosts.Order(ctx, a.Host, order)
+	case membership.Retire:
+		if in.Policy.Flavour == membership.K3s { // where it finds a server, as a host that is none
+			order.Peers = peers(in.View)
 		}
 		return o.Hosts.Order(ctx, a.Host, order)
-	case membership.SaveSnapshot, membership.Fence, membership.Unfence, membership.Retire:
+	case membership.SaveSnapshot, membership.Fence, membership.Unfence:
 		return o.Hosts.Order(ctx, a.Host, order)
 	}
 	panic("control: no such verb: " + string(a.Verb))
+}
+
+// peers are the peer URLs of all members that have started, by name.
+func peers(v membership.View) map[string]string {
+	out := map[string]string{}
+	for _, m := range v.Members {
+		if m.Name != "" && len(m.PeerURLs) > 0 {
+			out[m.Name] = m.PeerURLs[0]
+		}
+	}
+	return out
 }
 
 func (o *Operator) point(name string) {

@@ -38,14 +38,16 @@ func orderUntil(t *testing.T, s *Server, o Order, n int) (at string, done bool) 
 // without a reboot, and then gives the order again, or the one that undoes it.
 func TestEveryCrashPoint(t *testing.T) {
 	standby := func(*testing.T, *machine) {}
-	voter := func(t *testing.T, m *machine) { give(t, m.server(), order(membership.StartMember, 1, "op0", "aa")) }
+	voter := func(t *testing.T, m *machine) {
+		give(t, m.server(), m.as(order(membership.StartMember, 1, "op0", "aa")))
+	}
 	fenced := func(t *testing.T, m *machine) {
 		voter(t, m)
 		give(t, m.server(), order(membership.Fence, 1, "op1", "aa"))
 	}
 	retired := func(t *testing.T, m *machine) {
 		voter(t, m)
-		give(t, m.server(), order(membership.Retire, 1, "op0", "aa"))
+		give(t, m.server(), m.as(order(membership.Retire, 1, "op0", "aa")))
 	}
 	for _, tt := range []struct {
 		name  string
@@ -71,27 +73,29 @@ func TestEveryCrashPoint(t *testing.T) {
 		{"retire at once", voter, order(membership.Retire, 2, "op", "aa"), order(membership.Retire, 2, "op", "aa"),
 			fitness.ServerFacts{Role: Standby, Fenced: true, Term: 2}},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			for n := 0; ; n++ {
-				at, done := crashAt(t, n, tt.given, tt.o, tt.then, tt.want)
-				if done {
-					t.Logf("%d crash points", n)
-					return
+		for name, make := range map[string]func(*testing.T) *machine{"": newMachine, " with K3s": newK3s} {
+			t.Run(tt.name+name, func(t *testing.T) {
+				for n := 0; ; n++ {
+					at, done := crashAt(t, n, make, tt.given, tt.o, tt.then, tt.want)
+					if done {
+						t.Logf("%d crash points", n)
+						return
+					}
+					if t.Failed() {
+						t.Fatalf("after a crash before %q (%d)", at, n)
+					}
 				}
-				if t.Failed() {
-					t.Fatalf("after a crash before %q (%d)", at, n)
-				}
-			}
-		})
+			})
+		}
 	}
 }
 
-func crashAt(t *testing.T, n int, given func(*testing.T, *machine), o, then Order, want fitness.ServerFacts) (at string, done bool) {
+func crashAt(t *testing.T, n int, make func(*testing.T) *machine, given func(*testing.T, *machine), o, then Order, want fitness.ServerFacts) (at string, done bool) {
 	for _, reboot := range []bool{false, true} {
-		m := newMachine(t)
+		m := make(t)
 		given(t, m)
 		stores := len(m.datastores())
-		at, done = orderUntil(t, m.server(), o, n)
+		at, done = orderUntil(t, m.server(), m.as(o), n)
 		fenced := Fenced(m.data) != nil
 		if got := len(m.datastores()); got < stores {
 			t.Errorf("a datastore is gone: %v", m.datastores())
@@ -109,7 +113,10 @@ func crashAt(t *testing.T, n int, given func(*testing.T, *machine), o, then Orde
 		if f := factsOf(t, s); f.Fenced && m.keepUp() == nil && factsOf(t, s).Starts != 0 {
 			t.Errorf("%+v: told as fenced, and it started", f)
 		}
-		give(t, s, then)
+		give(t, s, m.as(then))
+		if behind := reboot && fenced && then.Verb == membership.Fence; m.k3s && m.agent.running != (want.Role == Standby || behind) {
+			t.Errorf("reboot %v: its K3s agent runs is %v, as a %s", reboot, m.agent.running, want.Role)
+		}
 		end := want
 		// A fence lets a process that runs go on, and does not start one.
 		end.Running = want.Running && (!reboot || !fenced || then.Verb != membership.Fence)

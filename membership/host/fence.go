@@ -184,11 +184,16 @@ func (s *Server) liftFence(ctx context.Context) error {
 
 // unfence lifts the fence. A voter that died behind it is started again.
 func (s *Server) unfence(ctx context.Context) error {
-	if err := s.liftFence(ctx); err != nil {
+	r, err := s.role()
+	if err != nil {
 		return err
 	}
-	r, err := s.role()
-	if err != nil || r.Role != Voter {
+	if r.Role == Voter { // which a boot behind the fence has left with K3s's agent
+		if err := s.o.K3s.stopAgent(ctx, s.files); err != nil {
+			return err
+		}
+	}
+	if err := s.liftFence(ctx); err != nil || r.Role != Voter {
 		return err
 	}
 	s.files.at("start", "unit")

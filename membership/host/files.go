@@ -40,6 +40,11 @@ func (d files) write(name string, v any) error {
 	if err != nil {
 		return fmt.Errorf("host: write %s: %w", d.file(name), err)
 	}
+	return d.replace(name, append(data, '\n'))
+}
+
+// replace is write with the content given.
+func (d files) replace(name string, data []byte) error {
 	// One writer at a time, so the name can be fixed and no litter grows.
 	temp := d.file("." + name + ".new")
 	d.at("create", name)
@@ -48,7 +53,7 @@ func (d files) write(name string, v any) error {
 		return fmt.Errorf("host: write: %w", err)
 	}
 	d.at("fill", name)
-	_, err = f.Write(append(data, '\n'))
+	_, err = f.Write(data)
 	if err == nil {
 		d.at("sync", name)
 		err = f.Sync()

@@ -23,10 +23,11 @@ type Order struct {
 	// Term is that of the Lease under which it was given, 1 or more.
 	Term      uint64 `json:"term"`
 	Operation string `json:"operation"`
-	// Member is the ID that it is about; StartMember joins as that one.
+	// Member is the ID that it is about; StartMember joins as that one. With none
+	// the server adds itself, as K3s's does.
 	Member string `json:"member,omitempty"`
-	// Peers are the names and peer URLs of all members, the newcomer among them;
-	// of StartMember only.
+	// Peers are the names and peer URLs of all members, the newcomer among them.
+	// Only StartMember has them, and where K3s is, Retire: those that stay.
 	Peers map[string]string `json:"peers,omitempty"`
 }
 
@@ -70,18 +71,21 @@ func (o Order) Validate() error {
 		return fmt.Errorf("host: order: %s", fmt.Sprintf(format, args...))
 	}
 	switch o.Verb {
-	case membership.SaveSnapshot, membership.Fence, membership.Unfence, membership.Retire:
+	case membership.SaveSnapshot, membership.Fence, membership.Unfence:
 		if len(o.Peers) > 0 {
 			return bad("%s has no peers", o.Verb)
 		}
+	case membership.Retire:
 	case membership.StartMember:
-		if o.Member == "" || len(o.Peers) == 0 || len(o.Peers) > fitness.MaxVoters {
-			return bad("%s with member %q and %d peers: the newcomer's ID and 1 to %d peers are needed", o.Verb, o.Member, len(o.Peers), fitness.MaxVoters)
+		if len(o.Peers) == 0 {
+			return bad("%s with no peers: 1 to %d are needed", o.Verb, fitness.MaxVoters)
 		}
 	default:
 		return bad("%.40q is not a verb of a host", o.Verb)
 	}
 	switch {
+	case len(o.Peers) > fitness.MaxVoters:
+		return bad("%s with %d peers, at most %d", o.Verb, len(o.Peers), fitness.MaxVoters)
 	case o.Term == 0:
 		return bad("term 0: terms begin at 1")
 	case !operationForm.MatchString(o.Operation):

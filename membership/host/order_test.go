@@ -20,7 +20,7 @@ func TestOrdersThatAreNone(t *testing.T) {
 		{"a term below 0", `"term":1`, `"term":-1`, "term"},
 		{"an operation that could be a path", "op-1", "../x", "operation"},
 		{"a member that is no ID", `"ab"`, `"$(id)"`, "hexadecimal"},
-		{"no member", `"member":"ab",`, ``, "ID"},
+		{"no peers", `,"peers":{"h4":"https://127.0.0.4:2380"}`, ``, "no peers"},
 		{"a peer that is no URL", "https://127.0.0.4:2380", "127.0.0.4", "https://address:port"},
 		{"a peer with a path", "4:2380", "4:2380/x", "https://address:port"},
 		{"a name that etcd would split", `"h4"`, `"h4=h5,h6"`, "name"},

@@ -23,6 +23,8 @@ type Options struct {
 	// refused. Empty: it is not compared.
 	Peer string
 	Unit Unit
+	// K3s is what differs where K3s runs etcd; nil where a member of Suffrage does.
+	K3s *K3s
 	// Save saves and verifies a snapshot of this host's own voter in Snapshots.
 	// What it gives needs no Operation.
 	Save func(context.Context) (fitness.SnapshotFacts, error)
@@ -94,11 +96,13 @@ func (s *Server) start(ctx context.Context, o Order) error {
 	if err != nil {
 		return err
 	}
-	same := r.Role == Voter && r.Member == o.Member
+	same := r.Role == Voter && r.Member == o.Member && (s.o.K3s == nil || r.Operation == o.Operation)
 	has, err := hasDatastore(s.o.Datastore)
 	switch peer := o.Peers[s.o.Host]; {
 	case err != nil:
 		return err
+	case (o.Member == "") != (s.o.K3s != nil):
+		return refusal(BadOrder, "it names the member %q, and %s", o.Member, s.flavour())
 	case unit.Running && same:
 		return s.liftFence(ctx)
 	case unit.Running:
@@ -109,6 +113,10 @@ func (s *Server) start(ctx context.Context, o Order) error {
 		return refusal(PeerAddressChanged, "%s is to join with the peer URL %s, and its settings say %s (member.advertise_peer)", s.o.Host, peer, s.o.Peer)
 	case has && !same:
 		return refusal(membership.DatastorePresent, "a datastore %s lies in %s, and etcd would go on with it instead of joining: if nobody needs that member, move it aside", age(s.o.Datastore), s.o.Datastore)
+	}
+	at, err := s.o.K3s.server(s.o.Host, o.Peers)
+	if err != nil {
+		return err
 	}
 	// The role first: with the members to join written, a host that has no fence
 	// may start any moment, and has to know as which member.
@@ -123,7 +131,12 @@ func (s *Server) start(ctx context.Context, o Order) error {
 		}
 		has = false
 	}
-	if !has {
+	switch {
+	case s.o.K3s != nil:
+		if err := s.o.K3s.makeRoom(ctx, s.files, at); err != nil {
+			return err
+		}
+	case !has:
 		if err := s.files.write(joinFile, Join{o.Operation, o.Member, o.Peers}); err != nil {
 			return err
 		}
@@ -151,6 +164,12 @@ func (s *Server) retire(ctx context.Context, o Order) error {
 	if err != nil {
 		return err
 	}
+	at := ""
+	if len(o.Peers) > 0 {
+		if at, err = s.o.K3s.server(s.o.Host, o.Peers); err != nil {
+			return err
+		}
+	}
 	if err := s.fence(ctx, o); err != nil {
 		return err
 	}
@@ -173,6 +192,10 @@ func (s *Server) retire(ctx context.Context, o Order) error {
 		return err
 	}
 	if err := s.files.remove(joinFile); err != nil {
+		return err
+	}
+	// The role last: a host that is told as a standby is all that a standby is.
+	if err := s.o.K3s.startAgent(ctx, s.files, at); err != nil {
 		return err
 	}
 	if r.Role == Standby && r.Member == "" && r.Operation == o.Operation {

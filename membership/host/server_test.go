@@ -23,6 +23,16 @@ func order(v membership.Verb, term uint64, op, member string) Order {
 	return o
 }
 
+// as is an order as the flavour has it.
+func (m *machine) as(o Order) Order {
+	if m.k3s && (o.Verb == membership.StartMember || o.Verb == membership.Retire) {
+		if o.Peers = map[string]string{"h1-0a1b2c3d": peer1}; o.Verb == membership.StartMember {
+			o.Member, o.Peers["h4"] = "", peer4
+		}
+	}
+	return o
+}
+
 func give(t *testing.T, s *Server, o Order) {
 	t.Helper()
 	if err := s.Order(t.Context(), o).Err("h4", o); err != nil {

@@ -9,7 +9,9 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
+	"time"
 
 	"github.com/coreos/go-systemd/v22/dbus"
 	godbus "github.com/godbus/dbus/v5"
@@ -46,6 +48,12 @@ type Systemd struct {
 	Data string
 	// Bus is the address of another system bus than this machine's.
 	Bus string
+	// K3s: the unit is k3s.service. Its start ends long after its process is there,
+	// which is what Start waits for.
+	K3s bool
+	// Behind: the unit is k3s-agent.service, which starts only while the fence is
+	// up, where the server does not.
+	Behind bool
 }
 
 // Check says why the unit could not be run: there is no systemd, no such unit, no
@@ -77,10 +85,17 @@ func (u Systemd) Start(ctx context.Context) error {
 			return err
 		}
 		fenced := Fenced(u.Data)
+		if u.Behind {
+			fenced = nil
+		}
 		if p.running() {
 			return fenced // nothing is to be started, or to be tried
 		}
-		switch result, err := c.job(ctx, c.StartUnitContext); {
+		enough := func() bool { return false }
+		if u.K3s || u.Behind {
+			enough = func() bool { p, err := c.properties(ctx); return err == nil && p.pid != 0 }
+		}
+		switch result, err := c.job(ctx, c.StartUnitContext, enough); {
 		case err != nil:
 			return err
 		case result == "done":
@@ -100,7 +115,7 @@ func (u Systemd) Stop(ctx context.Context) error {
 		if _, err := c.properties(ctx); err != nil {
 			return err
 		}
-		result, err := c.job(ctx, c.StopUnitContext)
+		result, err := c.job(ctx, c.StopUnitContext, nil)
 		if err == nil && result != "done" {
 			err = fmt.Errorf("it ended with %q: see journalctl -u %s", result, u.Name)
 		}
@@ -126,7 +141,15 @@ func (u Systemd) honours(p properties) error {
 		return fmt.Errorf("it is masked, so nothing can start it: systemctl unmask %s", u.Name)
 	case p.stale:
 		return fmt.Errorf("its files are newer than what systemd has loaded, which the next boot would bring: systemctl daemon-reload")
-	case !p.asserts(fence):
+	case u.Behind && !p.asserts(fence, true):
+		return fmt.Errorf("it could start beside the server: it needs the line AssertPathExists=%s in its section [Unit], as deploy/systemd/k3s has it, and after that systemctl daemon-reload", fence)
+	case u.Behind:
+		return nil
+	case u.K3s && p.clusterInit():
+		return fmt.Errorf("its command line has --cluster-init, which would make a new cluster of a removed server: take it out, and after that systemctl daemon-reload")
+	case u.K3s && !p.asserts(fence, false):
+		return fmt.Errorf("it does not honour the fence: it needs the line AssertPathExists=!%s in its section [Unit], as deploy/systemd/k3s has it, and after that systemctl daemon-reload", fence)
+	case !p.asserts(fence, false):
 		return fmt.Errorf("it does not honour the fence: it needs the line AssertPathExists=!%s in its section [Unit], as deploy/systemd/suffrage-member.service has it, and after that systemctl daemon-reload", fence)
 	}
 	return nil
@@ -192,17 +215,24 @@ func (c *connection) object() godbus.BusObject {
 	return c.raw.Object("org.freedesktop.systemd1", godbus.ObjectPath("/org/freedesktop/systemd1/unit/"+dbus.PathBusEscape(c.name)))
 }
 
-// job queues a job in place of any other of the unit and waits for its end.
-func (c *connection) job(ctx context.Context, queue func(context.Context, string, string, chan<- string) (int, error)) (result string, err error) {
+// job queues a job in place of any other of the unit and waits for its end, or
+// until it has done enough, which counts as done.
+func (c *connection) job(ctx context.Context, queue func(context.Context, string, string, chan<- string) (int, error), enough func() bool) (result string, err error) {
 	ended := make(chan string, 1)
 	if _, err := queue(ctx, c.name, "replace", ended); err != nil {
 		return "", err
 	}
-	select {
-	case result := <-ended:
-		return result, nil
-	case <-ctx.Done():
-		return "", context.Cause(ctx)
+	for {
+		select {
+		case result := <-ended:
+			return result, nil
+		case <-ctx.Done():
+			return "", context.Cause(ctx)
+		case <-time.After(250 * time.Millisecond):
+			if enough != nil && enough() {
+				return "done", nil
+			}
+		}
 	}
 }
 
@@ -214,6 +244,23 @@ type properties struct {
 	pid        uint32
 	invocation string
 	assertions []assertion
+	starts     []execStart
+}
+
+// execStart is one of systemd's (org.freedesktop.systemd1(5): a(sasbttttuii)).
+type execStart struct {
+	Path                          string
+	Args                          []string
+	IgnoreFailure                 bool
+	Began, BeganMono, Ended, EMon uint64
+	PID                           uint32
+	Code, Status                  int32
+}
+
+func (p properties) clusterInit() bool {
+	return slices.ContainsFunc(p.starts, func(s execStart) bool {
+		return slices.ContainsFunc(s.Args, func(a string) bool { return a == "--cluster-init" || a == "--cluster-init=true" })
+	})
 }
 
 // assertion is one of systemd's (org.freedesktop.systemd1(5): a(sbbsi)).
@@ -246,11 +293,16 @@ func (c *connection) properties(ctx context.Context) (p properties, err error) {
 	default:
 		return p, fmt.Errorf("systemd could not load it (%s): systemctl status %s", p.loaded, c.name)
 	}
-	pid, err := c.GetServicePropertyContext(ctx, c.name, "MainPID")
-	if err == nil {
-		err = godbus.Store([]any{pid.Value.Value()}, &p.pid)
+	for name, to := range map[string]any{"MainPID": &p.pid, "ExecStart": &p.starts} {
+		v, err := c.GetServicePropertyContext(ctx, c.name, name)
+		if err == nil {
+			err = godbus.Store([]any{v.Value.Value()}, to)
+		}
+		if err != nil {
+			return p, fmt.Errorf("property %s: %w", name, err)
+		}
 	}
-	return p, err
+	return p, nil
 }
 
 // running is so while there is a process. A unit that waits to be started again
@@ -259,11 +311,12 @@ func (p properties) running() bool {
 	return p.pid != 0 || p.active == "active" || p.active == "reloading" || p.active == "deactivating"
 }
 
-// asserts reports whether nothing is started while the path exists. One of
-// several triggering assertions is not enough: any of them lets a start pass.
-func (p properties) asserts(path string) bool {
+// asserts reports whether nothing is started while the path exists, or, where it
+// has to be there, while it does not. One of several triggering assertions is not
+// enough: any of them lets a start pass.
+func (p properties) asserts(path string, there bool) bool {
 	for _, a := range p.assertions {
-		if a.Kind == "AssertPathExists" && a.Negate && !a.Trigger && filepath.Clean(a.Param) == path {
+		if a.Kind == "AssertPathExists" && a.Negate != there && !a.Trigger && filepath.Clean(a.Param) == path {
 			return true
 		}
 	}

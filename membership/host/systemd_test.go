@@ -48,7 +48,7 @@ func TestAssertionsThatFence(t *testing.T) {
 		{"one of several", assertion{Kind: "AssertPathExists", Negate: true, Trigger: true, Param: path}, false},
 		{"a file that is empty would pass", assertion{Kind: "AssertFileNotEmpty", Negate: true, Param: path}, false},
 	} {
-		if got := (properties{assertions: []assertion{tt.a}}).asserts(path); got != tt.want {
+		if got := (properties{assertions: []assertion{tt.a}}).asserts(path, false); got != tt.want {
 			t.Errorf("%s: got %v", tt.why, got)
 		}
 	}

@@ -25,6 +25,44 @@ type machine struct {
 	starts  int
 	broken  error // the unit's manager does not answer
 	deaf    bool  // the manager starts whatever the fence says
+
+	k3s   bool  // K3s runs etcd, and
+	agent *unit // its agent where it is no server
+}
+
+// unit is K3s's agent: it starts only behind the fence.
+type unit struct {
+	data    string
+	running bool
+	broken  error
+}
+
+func (u *unit) Start(context.Context) error {
+	if Fenced(u.data) == nil {
+		return errors.New("assertion failed")
+	}
+	u.running = u.broken == nil
+	return u.broken
+}
+
+func (u *unit) Stop(context.Context) error {
+	u.running = false
+	return u.broken
+}
+
+func (u *unit) State(context.Context) (UnitState, error) {
+	return UnitState{Running: u.running}, u.broken
+}
+
+// newK3s is a host of a K3s fleet that is no server.
+func newK3s(t *testing.T) *machine {
+	m := newMachine(t)
+	m.k3s, m.agent = true, &unit{data: m.data, running: true}
+	d := files{path: m.data}
+	if err := errors.Join(os.MkdirAll(m.data, 0o700), d.write(fenceFile, fence{Operation: "prepare"})); err != nil {
+		t.Fatal(err)
+	}
+	return m
 }
 
 func newMachine(t *testing.T) *machine {
@@ -61,6 +99,14 @@ func (m *machine) Start(ctx context.Context) error {
 		return nil
 	}
 	m.starts++
+	if m.k3s {
+		if m.agent.running {
+			m.t.Error("server and agent run at once")
+		}
+		m.withDatastore()
+		m.running = true
+		return nil
+	}
 	if err := Begin(ctx, m.data); err != nil {
 		return nil // the process was started, and ended by itself
 	}
@@ -100,11 +146,18 @@ func (m *machine) reboot() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.running, m.starts = false, 0
+	if m.k3s {
+		m.agent.running = Fenced(m.data) != nil
+	}
 }
 
 func (m *machine) server() *Server {
 	m.t.Helper()
-	s, err := New(Options{Host: "h4", Data: m.data, Datastore: m.datastore, Snapshots: filepath.Join(m.data, "snapshots"), Peer: peer4, Unit: m})
+	o := Options{Host: "h4", Data: m.data, Datastore: m.datastore, Snapshots: filepath.Join(m.data, "snapshots"), Peer: peer4, Unit: m}
+	if m.k3s {
+		o.K3s = &K3s{Config: filepath.Join(m.data, "..", "config.yaml.d"), Agent: m.agent}
+	}
+	s, err := New(o)
 	if err != nil {
 		m.t.Fatal(err)
 	}

@@ -88,7 +88,7 @@ func (n *Nodes) Marks(ctx context.Context) (map[string]membership.Mark, []member
 func (n *Nodes) all(ctx context.Context) (nodes []meta.PartialObjectMetadata, err error) {
 	anew := false
 	for next := ""; ; {
-		list, err := n.list(ctx, next)
+		list, err := n.list(ctx, next, "")
 		if next != "" && !anew && apierrors.IsResourceExpired(err) {
 			anew, next, nodes = true, "", nil
 			continue
@@ -106,10 +106,13 @@ func (n *Nodes) all(ctx context.Context) (nodes []meta.PartialObjectMetadata, er
 	}
 }
 
-func (n *Nodes) list(ctx context.Context, next string) (list meta.PartialObjectMetadataList, err error) {
+func (n *Nodes) list(ctx context.Context, next, name string) (list meta.PartialObjectMetadataList, err error) {
 	req := n.api.Verb("GET").Resource("nodes").SetHeader("Accept", metadataOnly).Param("limit", fmt.Sprint(page))
 	if next != "" {
 		req.Param("continue", next)
+	}
+	if name != "" {
+		req.Param("fieldSelector", "metadata.name="+name)
 	}
 	res := req.Do(ctx)
 	if err := res.Error(); err != nil { // Raw would not say what the server says

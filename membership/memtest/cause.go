@@ -26,7 +26,7 @@ func (k *checker) cause(r membership.Refusal, p *Controller) (lacks string) {
 		is = m != nil && !m.Learner && !m.Published
 	case membership.FenceNotProven:
 		op := c.Lease.Open
-		is = h != nil && out(h) && op != nil && op.Out == r.Subject
+		is = h != nil && out(h) && op != nil && (op.Out == r.Subject || c.k3s != nil && op.In == r.Subject)
 	case membership.DatastorePresent:
 		is = h != nil && h.Data != "" && c.Member(h.Data) == nil
 	case membership.NoCandidate:

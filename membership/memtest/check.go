@@ -218,6 +218,9 @@ func (k *checker) ordered(h *Host, o control.Order, by *Caller) {
 		return // refused
 	}
 	op := k.ops[o.Operation]
+	if o.Verb == membership.StartMember {
+		h.told = by
+	}
 	if o.Verb == membership.Retire {
 		for _, m := range k.c.Members {
 			if m.Host == h.Name && !m.Learner && k.c.Now.Sub(by.ViewAt) < time.Second {
@@ -241,7 +244,7 @@ func (k *checker) started(h *Host) {
 	if h.Fenced {
 		k.fail("%s was started behind its fence", h.Name)
 	}
-	if k.c.Member(h.Data) == nil && !k.c.Removed[h.Data] {
+	if k.c.Member(h.Data) == nil && !k.c.Removed[h.Data] && !(k.c.k3s != nil && h.Data == "") {
 		k.fail("%s was started as %q, which is of no cluster: it makes one of its own", h.Name, h.Data)
 	}
 }

@@ -54,6 +54,7 @@ type Cluster struct {
 	elected         time.Time           // when the leader took over
 	since           time.Time           // since when there has been none
 	late            []lateCall
+	k3s             *k3s // nil where the hosts run members that join when they are told to
 	check           checker
 	trace           []event
 }
@@ -199,6 +200,7 @@ func (c *Cluster) Step(d time.Duration) {
 	for _, h := range c.Hosts {
 		c.supervise(h)
 	}
+	c.k3s.step(c)
 	c.elect()
 	c.check.always()
 }

@@ -213,6 +213,20 @@ func ran(t *testing.T, k kind, turn string, faults ...fault) *Sim {
 	return s
 }
 
+// byThemselves are the kinds once more where K3s joins, promotes and removes.
+func byThemselves() (kinds []kind) {
+	for _, k := range append([]kind{swapping}, asking[0], asking[2]) {
+		begin := k.begin
+		k.name = "k3s-" + k.name
+		k.begin = func(s *Sim) {
+			s.k3s, s.Policy.Flavour = &k3s{}, membership.K3s
+			begin(s)
+		}
+		kinds = append(kinds, k)
+	}
+	return kinds
+}
+
 // turns are the steps of an operation's record at which it is made to turn
 // back; at the last two it can no longer.
 var turns = []string{"", "snapshot", "join", "promote", "soak", "step-down", "remove", "clean-up", "record"}
@@ -225,7 +239,7 @@ func TestEveryCrash(t *testing.T) { everyKind(t, everyCrash) }
 
 // everyKind is once for a swap, and once for each kind that the owner asks for.
 func everyKind(t *testing.T, every func(t *testing.T, k kind, turn string)) {
-	for _, k := range append([]kind{swapping}, asking...) {
+	for _, k := range slices.Concat([]kind{swapping}, asking, byThemselves()) {
 		for _, turn := range append(turns, "asked") {
 			name := "turn=" + turn
 			if k.name != "swap" {

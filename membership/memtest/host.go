@@ -48,7 +48,8 @@ type Host struct {
 	stopped   bool // it votes, and an operation that was stopped has left it fenced
 	stores    int  // ever made
 	joining   string
-	leftover  bool // it lost its member while nobody could reach its agent
+	told      *Caller // who told it to start
+	leftover  bool    // it lost its member while nobody could reach its agent
 }
 
 func newHost(name string) *Host {
@@ -106,13 +107,16 @@ func (c *Cluster) supervise(h *Host) {
 // start is what the unit does. On the data of a removed member it exits at once.
 func (c *Cluster) start(h *Host) {
 	switch {
-	case h.Fenced || h.joining == "" && h.Data == "":
+	case h.Fenced || h.joining == "" && h.Data == "" && c.k3s == nil:
 		return
 	case c.Removed[h.Data] && !h.Gone:
 		c.check.rejoins(h)
-		return
+		if c.k3s == nil {
+			return
+		}
+		h.Aside, h.Data = append(h.Aside, h.Data), "" // it sees the tombstone
 	}
-	if h.Data == "" {
+	if h.Data == "" && c.k3s == nil {
 		h.Data = h.joining
 		h.stores++
 	}

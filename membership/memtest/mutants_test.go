@@ -31,6 +31,8 @@ var mutants = []struct {
 	{"8", "the newcomer is removed unfenced", "turnback.go", "s != nil && !s.Fenced {\n\t\treturn m.do(Fence, step, m.op.In", "s != nil && false {\n\t\treturn m.do(Fence, step, m.op.In"},
 	{"8", "a start that was called for is not waited for", "turnback.go", "if m.settling() { // a start", "if false { // a start"},
 	{"8", "the fence stays on a host that keeps its vote", "turnback.go", "case s != nil && s.Fenced:", "case false:"},
+	{"8", "a server that joins by itself is left with a silent agent", "turnback.go", "return nil, m.unproven(m.op.In, \"its server may still", "return m.finish(Undone, m.op.TurnedBack) // (\""},
+	{"8", "a start from before is left to come", "turnback.go", "if started && s.Term < m.op.Term {", "if false {"},
 	{"9", "a datastore is deleted", "memtest/host.go", "h.Aside, h.Data = append(h.Aside, h.Data), \"\"", "h.Data = \"\""},
 	{"9", "a voter's host is retired", "forward.go", "m.do(Fence, step, m.op.Out", "m.do(Retire, step, m.op.Out"},
 	{"10", "no snapshot", "forward.go", "case m.op.Snapshot == nil:", "case false:"},

@@ -60,6 +60,12 @@ func simulate(seed int64) (s *Sim, failure string) {
 		s.Host("h1").Bad = false
 		s.asks(membership.Request{Target: 3})
 	}
+	return s, s.whole()
+}
+
+// whole is the run: things go wrong, and then nothing does. It gives what it
+// found.
+func (s *Sim) whole() (failure string) {
 	defer func() {
 		if r := recover(); r != nil {
 			v, ok := r.(Violation)
@@ -79,11 +85,18 @@ func simulate(seed int64) (s *Sim, failure string) {
 			continue // it may not have been looked at
 		}
 		if len(s.late) == 0 && s.unsettled() == "" {
-			return s, ""
+			return ""
 		}
 		s.stop()
 	}
-	return s, "not settled: " + s.unsettled()
+	return "not settled: " + s.unsettled()
+}
+
+// simulateK3s is simulate in the k3s flavour.
+func simulateK3s(seed int64) (s *Sim, failure string) {
+	s = newSim(seed, []int{3, 3, 3, 5}[seed&3], 2+int(seed>>2&1))
+	s.k3s, s.Policy.Flavour = &k3s{}, membership.K3s
+	return s, s.whole()
 }
 
 // refusedByOwner reports whether the newest decision waits for the owner.
@@ -92,19 +105,39 @@ func (s *Sim) refusedByOwner() bool {
 	return led && d.Kind == membership.Refused && d.Refusals[0].Kind == membership.Owner
 }
 
+// flavours are run alike, each with seeds of its own.
+var flavours = []struct {
+	name     string
+	simulate func(seed int64) (*Sim, string)
+	share    int // one of so many of the seeds that are wanted
+	failed   map[int64]string
+	kinds    []string
+}{
+	{"etcd", simulate, 1, failedOnce, []string{"swap", "grow", "shrink", "remove"}},
+	{"k3s", simulateK3s, 3, nil, []string{"swap", "grow", "shrink"}},
+}
+
 func TestSimulation(t *testing.T) {
-	if one, err := strconv.ParseInt(os.Getenv("SUFFRAGE_SEED"), 10, 64); err == nil {
-		s, failure := simulate(one)
-		t.Logf("%s", s.Trace(1<<20))
-		if failure != "" {
-			t.Fatalf("seed %d: %s", one, failure)
-		}
-		return
+	for _, f := range flavours {
+		t.Run(f.name, func(t *testing.T) {
+			if one, err := strconv.ParseInt(os.Getenv("SUFFRAGE_SEED"), 10, 64); err == nil {
+				s, failure := f.simulate(one)
+				t.Logf("%s", s.Trace(1<<20))
+				if failure != "" {
+					t.Fatalf("seed %d: %s", one, failure)
+				}
+				return
+			}
+			seeds := slices.Collect(maps.Keys(f.failed))
+			for i := range wanted() / f.share {
+				seeds = append(seeds, int64(i+1))
+			}
+			simulateAll(t, f.simulate, f.kinds, seeds)
+		})
 	}
-	seeds := slices.Collect(maps.Keys(failedOnce))
-	for i := range wanted() {
-		seeds = append(seeds, int64(i+1))
-	}
+}
+
+func simulateAll(t *testing.T, simulate func(seed int64) (*Sim, string), kinds []string, seeds []int64) {
 	began, far := time.Now(), progress{what: "seeds"}
 	var mu sync.Mutex
 	ended, owner, failed := map[string]int{}, map[string]int{}, 0
@@ -128,7 +161,7 @@ func TestSimulation(t *testing.T) {
 				}
 				if failure != "" {
 					if failed++; failed <= 5 {
-						t.Errorf("seed %d: %s\n%s\nagain: SUFFRAGE_SEED=%d go test -v -run TestSimulation ./membership/memtest", seed, failure, s.Trace(60), seed)
+						t.Errorf("seed %d: %s\n%s\nagain: SUFFRAGE_SEED=%d go test -v -run '^%s$' ./membership/memtest", seed, failure, s.Trace(60), seed, strings.ReplaceAll(t.Name(), "/", "$/^"))
 					}
 				}
 				mu.Unlock()
@@ -141,7 +174,7 @@ func TestSimulation(t *testing.T) {
 	close(next)
 	wg.Wait()
 	t.Logf("%d seeds, %d failed; operations %v; left to the owner %v; %s", len(seeds), failed, ended, owner, time.Since(began).Round(time.Millisecond))
-	for _, what := range []string{"swap", "grow", "shrink", "remove"} {
+	for _, what := range kinds {
 		if ended[what+" completed"] == 0 || ended[what+" undone"] == 0 {
 			t.Errorf("%s: nothing completed or nothing undone: little was tested", what)
 		}
