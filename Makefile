@@ -6,7 +6,7 @@ BIN  := bin/suffrage
 CC   ?= cc
 RACE := $(shell command -v $(firstword $(CC)) >/dev/null 2>&1 && echo -race)
 
-.PHONY: demo test fleet sim mutants compat systemd prometheus mesh kube-test build lint bench bench-swap fuzz clean
+.PHONY: demo test fleet sim mutants compat systemd prometheus page-test mesh kube-test build lint bench bench-swap fuzz clean
 
 build:
 	go build -o $(BIN) ./cmd/suffrage
@@ -54,11 +54,23 @@ prometheus: build
 	@set -e; folder=$$(mesh-tests/prometheus.sh); \
 	SUFFRAGE_PROMETHEUS=$$folder SUFFRAGE_BIN=$(CURDIR)/$(BIN) go test -count=1 -timeout 10m -v ./mesh-tests/prometheus
 
+# The page in a real Chromium, of fleets that are made up and of the demo's:
+# mesh-tests/README.md. Debian's package is installed where there is none.
+page-test: build
+	@set -e; chromium=$$(mesh-tests/chromium.sh); \
+	SUFFRAGE_CHROMIUM=$$chromium SUFFRAGE_BIN=$(CURDIR)/$(BIN) go test -count=1 -timeout 15m -v ./mesh-tests/page
+
 # Hosts with networks and disks of their own, and what is done to them:
-# mesh-tests/README.md. It needs root; RUN=TestSlowLink runs one scenario.
-RUN ?= .
+# mesh-tests/README.md. It needs root; RUN=TestSlowLink runs one scenario. What
+# came of each run is added to bin/mesh-runs.jsonl. Hosts whose clocks are off need
+# a program of their own, some minutes once; CLOCK= leaves it and TestClocks out.
+RUN   ?= .
+CLOCK ?= $(CURDIR)/bin/suffrage-clock
 mesh: build
-	SUFFRAGE_BIN=$(CURDIR)/$(BIN) go test -count=1 -timeout 60m -v -run '$(RUN)' ./mesh-tests/scenarios
+	test -z '$(CLOCK)' || mesh-tests/clock.sh
+	SUFFRAGE_BIN=$(CURDIR)/$(BIN) SUFFRAGE_CLOCK_BIN=$(CLOCK) \
+	  SUFFRAGE_MESH_RUNS=$(CURDIR)/bin/mesh-runs.jsonl \
+	  go test -count=1 -timeout 60m -v -run '$(RUN)' ./mesh-tests/scenarios
 
 # The Lease in Kubernetes, against a real API server, which is built first where
 # it is not yet: a quarter of an hour on two cores. UNBUILT=skip skips then.
@@ -78,7 +90,7 @@ lint:
 
 # Figures for docs/performance.md.
 bench:
-	go test -run '^$$' -bench . -benchmem ./fitness ./membership ./membership/control ./agent ./endpoint ./cmd/suffrage
+	go test -run '^$$' -bench . -benchmem ./fitness ./membership ./membership/control ./report ./agent ./endpoint ./cmd/suffrage
 
 # What a swap costs beside the same change by bare calls, and what a client sees
 # of it: two election timeouts, two sizes of the database, some minutes.

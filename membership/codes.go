@@ -15,6 +15,7 @@ const (
 	DiskSpace       Code = "disk-space"
 	CooldownRunning Code = "cooldown"
 	SnapshotDue     Code = "snapshot-due"
+	OnlyController  Code = "only-controller"
 	// About what the owner asked for.
 	NotAVoter  Code = "not-a-voter"
 	RequestOld Code = "request-old"
@@ -42,6 +43,7 @@ const (
 	UnsafeVersion       Code = "unsafe-version"
 	VersionSkew         Code = "version-skew"
 	MemberUnmapped      Code = "member-unmapped"
+	ForeignController   Code = "foreign-controller"
 	// About an operation.
 	Paused                Code = "paused"
 	Quarantine            Code = "quarantine"

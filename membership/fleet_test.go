@@ -223,6 +223,8 @@ func (f *fleet) apply(line string) error {
 		f.series[reading{fitness.Clock, arg(1), arg(2)}] = rest(3)
 	case "unmeasured": // unmeasured SIGNAL HOST [PEER]
 		delete(f.series, reading{fitness.Signal(arg(1)), arg(2), arg(3)})
+	case "controllers": // controllers HOST...
+		f.in.Controllers = w[1:]
 	case "mark": // mark HOST pinned|eligible|ineligible|none [REASON]
 		h := f.host(arg(1))
 		say := func(b bool) *Say { return &Say{Value: b, By: "owner", At: f.in.Now, Reason: rest(3)} }
@@ -350,6 +352,8 @@ func (f *fleet) apply(line string) error {
 		f.in.Open.By = arg(1)
 	case "removal": // removal HOST OPERATION [REFUSED]
 		v.Removals = append(v.Removals, Removal{Host: arg(1), Member: "m-" + arg(1), Operation: arg(2), At: f.in.Now, Refused: rest(3)})
+	case "foreign": // foreign HOST WHO SIGN
+		v.Foreign = append(v.Foreign, Foreign{Host: arg(1), Who: arg(2), Sign: rest(3)})
 	case "zone":
 		f.host(arg(1)).Facts.Zone = arg(2)
 	case "link":

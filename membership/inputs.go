@@ -39,6 +39,9 @@ type Inputs struct {
 	// Within one Term, Now goes on as time does: whoever fills it in counts from
 	// the first one by a monotonic clock, or a clock that is set would end waits.
 	Term uint64 `json:"term,omitempty"`
+	// Controllers are the hosts whose controllers lead or wait to lead, sorted; none
+	// where that is not known. A controller leaves its own host's vote to another one.
+	Controllers []string `json:"controllers,omitempty"`
 	// Failed is the newest act of the open operation, where it had an error: it
 	// was refused, or had no answer and may be done all the same.
 	Failed *Failure `json:"failed,omitempty"`

@@ -165,7 +165,7 @@ func (a *assessment) noCandidate(out fitness.Suspect) []Refusal {
 }
 
 // forbidden says what there is against moving a voter: the owner's marks, or
-// that nobody could fence it.
+// that nobody could fence it, or carry it out.
 func (a *assessment) forbidden(out string) *Refusal {
 	var r Refusal
 	switch mark := a.hosts[out].Mark; {
@@ -179,6 +179,8 @@ func (a *assessment) forbidden(out string) *Refusal {
 		r = owner(UnmanagedVoter, out, "you have said nothing of it, so once out it could not come back", "suffrage host eligible "+out)
 	case a.unarmed(out):
 		r = owner(NotQualified, out, "its agent runs no etcd server, so it cannot be fenced", "set agent.unit on "+out)
+	case slices.Equal(a.in.Controllers, []string{out}):
+		r = owner(OnlyController, out, "the only controller is on it, and a controller does not take the vote of its own host", "run a second controller, on another host")
 	default:
 		return nil
 	}

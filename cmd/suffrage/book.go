@@ -27,7 +27,7 @@ const recent = 50
 func (b book) Read(ctx context.Context) (e control.Entries, err error) {
 	ctx, cancel := context.WithTimeout(ctx, b.timeout)
 	defer cancel()
-	if e.Marks, err = marks(ctx, b.kv, b.nodes); err != nil {
+	if e.Marks, e.Foreign, err = marks(ctx, b.kv, b.nodes); err != nil {
 		return e, err
 	}
 	// Before the policy: a number of voters is written to both at once, and one that
@@ -41,6 +41,9 @@ func (b book) Read(ctx context.Context) (e control.Entries, err error) {
 	}
 	e.Say = said.Fill
 	if e.Removals, err = etcd.Removals(ctx, b.kv); err != nil {
+		return e, err
+	}
+	if e.Controllers, err = etcd.Controllers(ctx, b.kv); err != nil {
 		return e, err
 	}
 	e.Operations, err = etcd.Operations(ctx, b.kv, recent)

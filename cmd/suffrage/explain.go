@@ -50,7 +50,7 @@ histogram decided; and the facts that rank it. It changes nothing.`,
 }
 
 func explain(l look, host string) Explanation {
-	e := Explanation{At: l.in.Now, Role: role(l.in.View, host), Readings: []fitness.Reading{}}
+	e := Explanation{At: l.in.Now, Role: l.in.View.Role(host), Readings: []fitness.Reading{}}
 	e.Host, _ = l.in.View.HostNamed(host)
 	e.leads = leads(e.Host.Facts.Endpoint, l.in.View)
 	for _, v := range l.d.Verdicts {
@@ -138,7 +138,7 @@ func (e Explanation) row(r fitness.Reading) []string {
 	u := r.Signal.Unit()
 	figure, room := "-", "-"
 	limit := r.Limit.Candidate
-	if e.Role != "standby" && e.Role != unknownRole {
+	if e.Role != "standby" && e.Role != membership.UnknownRole {
 		limit = r.Limit.Voter
 	}
 	if r.Count == fitness.WindowSize {

@@ -151,5 +151,6 @@ func (c Config) Client() (*clientv3.Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("etcd: client for %s: %w", strings.Join(c.Endpoints, ", "), err)
 	}
+	cl.KV = reads{cl.KV, c.Timeout.Std() / 2}
 	return cl, nil
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -146,6 +147,25 @@ func (l Leadership) value() string {
 // Leader reads who leads, or gives ErrNoLeader.
 func Leader(ctx context.Context, kv clientv3.KV) (Leadership, error) {
 	return leaderOf(ctx, kv, electionPrefix)
+}
+
+// Controllers are the hosts whose controllers lead or wait to lead, sorted. One that
+// went silent counts until its TTL is over.
+func Controllers(ctx context.Context, kv clientv3.KV) ([]string, error) {
+	r, err := kv.Get(ctx, electionPrefix+"/", clientv3.WithPrefix())
+	if err != nil {
+		return nil, fmt.Errorf("etcd: read who waits to lead: %w", err)
+	}
+	var hosts []string
+	for _, one := range r.Kvs {
+		var l Leadership
+		if err := strict(one.Value, &l); err != nil {
+			return nil, fmt.Errorf("etcd: read who waits to lead: %s: %w", one.Key, err)
+		}
+		hosts = append(hosts, l.Host)
+	}
+	slices.Sort(hosts)
+	return slices.Compact(hosts), nil
 }
 
 func leaderOf(ctx context.Context, kv clientv3.KV, prefix string) (Leadership, error) {

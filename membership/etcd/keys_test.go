@@ -104,6 +104,16 @@ func testElection(t *testing.T, c *membertest.Cluster) {
 	if err != nil || l.Host != "h1" || l.Instance != "h1-1" || l.Since.IsZero() {
 		t.Errorf("leader %+v, %v", l, err)
 	}
+	for { // the second one waits for its turn
+		both, err := etcd.Controllers(ctx, two)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if slices.Equal(both, []string{"h1", "h2"}) {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
 	record, _ := etcd.Next(etcd.Record{}, "c1", []string{"b", "a"}, time.Unix(100, 0).UTC())
 	if err := etcd.SaveRecord(ctx, one, p1.l, record); err != nil {
 		t.Fatal(err)
@@ -136,6 +146,9 @@ func testElection(t *testing.T, c *membertest.Cluster) {
 	}
 	if got, err := etcd.LoadRecord(ctx, two); err != nil || !slices.Equal(got.Members, []string{"a", "b"}) {
 		t.Errorf("record %+v, %v", got, err)
+	}
+	if who, err := etcd.Controllers(ctx, two); err != nil || !slices.Equal(who, []string{"h2"}) {
+		t.Errorf("only the second one is left: %v, %v", who, err)
 	}
 	if err := etcd.SaveRecord(ctx, two, p2.l, record); err != nil {
 		t.Errorf("the new leader may write: %v", err)

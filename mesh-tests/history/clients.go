@@ -54,6 +54,11 @@ func (c *Clients) Run(ctx context.Context) (History, Writes) {
 		all.Go(func() { c.client(ctx, i) })
 	}
 	all.Wait()
+	c.mu.Lock()
+	if c.seen.Acknowledged > 0 { // an outage that lasts to the end is one, too
+		c.seen.Gap = max(c.seen.Gap, time.Since(c.began)-c.good)
+	}
+	c.mu.Unlock()
 	// What was written last is read once more, where anybody still answers.
 	for k := range keys {
 		c.get(context.WithoutCancel(ctx), 0, fmt.Sprintf("%s%d", c.Prefix, k))

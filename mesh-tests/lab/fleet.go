@@ -2,6 +2,7 @@ package lab
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"os"
@@ -29,10 +30,23 @@ type Plan struct {
 	Hosts, Voters int
 	// Controllers are the hosts that have one.
 	Controllers []string
-	// Disks are the hosts whose data is on a Disk.
-	Disks []string
-	// Timeout is etcd.timeout of the settings, 0 for its default.
-	Timeout fitness.Duration
+	// Disks are the hosts whose data is on a Disk, Spaces those with it on a Space.
+	Disks, Spaces []string
+	// Timeout is etcd.timeout of the settings, StallTime controller.stall_time; 0
+	// for its default, and for 30 s.
+	Timeout, StallTime fitness.Duration
+	// Clocks are by how much those of hosts are off. They need ClockProgram, which
+	// mesh-tests/clock.sh builds.
+	Clocks       map[string]time.Duration
+	ClockProgram string
+}
+
+// program is what a host's commands begin with.
+func (p Plan) program(host string) []string {
+	if off := p.Clocks[host]; off != 0 {
+		return []string{"env", fmt.Sprintf("SUFFRAGE_LAB_CLOCK=%d", int(off.Seconds())), p.ClockProgram}
+	}
+	return []string{p.Program}
 }
 
 // Fleet is hosts with Suffrage on them.
@@ -42,8 +56,10 @@ type Fleet struct {
 	// Client is one of etcd's, in the tests' process.
 	Client *clientv3.Client
 
+	tls     *tls.Config // of Client
 	voters  []string
 	disks   map[string]*Disk
+	spaces  map[string]*Space
 	end     context.CancelFunc
 	running errgroup.Group
 }
@@ -72,13 +88,13 @@ func NewFleet(ctx context.Context, p Plan) (_ *Fleet, err error) {
 	if err := d.Write(p.settings); err != nil {
 		return f, err
 	}
-	if err := f.mount(d, p.Disks); err != nil {
+	if err := f.mount(d, p); err != nil {
 		return f, err
 	}
 	if f.Network, err = NewNetwork(p.Hosts); err != nil {
 		return f, err
 	}
-	if err := f.makeNodes(d, p.Program); err != nil {
+	if err := f.makeNodes(d, p); err != nil {
 		return f, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
@@ -87,9 +103,18 @@ func NewFleet(ctx context.Context, p Plan) (_ *Fleet, err error) {
 }
 
 // mount puts the data of hosts on disks of their own.
-func (f *Fleet) mount(d *demo.Fleet, hosts []string) error {
-	f.disks = map[string]*Disk{}
-	for _, name := range hosts {
+func (f *Fleet) mount(d *demo.Fleet, p Plan) error {
+	f.disks, f.spaces = map[string]*Disk{}, map[string]*Space{}
+	for _, name := range p.Spaces {
+		h, err := d.Host(name)
+		if err != nil {
+			return err
+		}
+		if f.spaces[name], err = MountSpace(h.Path(demo.DataDir)); err != nil {
+			return err
+		}
+	}
+	for _, name := range p.Disks {
 		h, err := d.Host(name)
 		if err != nil {
 			return err
@@ -114,7 +139,16 @@ func (f *Fleet) Disk(host string) *Disk {
 	return d
 }
 
-func (f *Fleet) makeNodes(d *demo.Fleet, program string) error {
+// Space is that of a host of Plan.Spaces.
+func (f *Fleet) Space(host string) *Space {
+	s := f.spaces[host]
+	if s == nil {
+		panic("lab: " + host + " has no space of its own")
+	}
+	return s
+}
+
+func (f *Fleet) makeNodes(d *demo.Fleet, p Plan) error {
 	s := demo.NewSupervisor()
 	ctx, end := context.WithCancel(context.Background())
 	f.end = end
@@ -124,7 +158,7 @@ func (f *Fleet) makeNodes(d *demo.Fleet, program string) error {
 		if err != nil {
 			return err
 		}
-		n, err := newNode(h, dh, program)
+		n, err := newNode(h, dh, p.program(h.Name))
 		if err != nil {
 			return errors.Join(err, h.Close())
 		}
@@ -137,7 +171,7 @@ func (f *Fleet) makeNodes(d *demo.Fleet, program string) error {
 // start follows docs/install.md: agents, the cluster, members, marks, controllers.
 func (f *Fleet) start(ctx context.Context, d *demo.Fleet) (err error) {
 	for _, n := range f.Nodes {
-		if err := errors.Join(n.Boot(), n.enable("agent")); err != nil {
+		if err := errors.Join(n.Boot(), n.Enable("agent")); err != nil {
 			return err
 		}
 	}
@@ -157,7 +191,7 @@ func (f *Fleet) start(ctx context.Context, d *demo.Fleet) (err error) {
 				return err
 			}
 		}
-		if err := n.enable("member"); err != nil {
+		if err := n.Enable("member"); err != nil {
 			return err
 		}
 	}
@@ -167,12 +201,15 @@ func (f *Fleet) start(ctx context.Context, d *demo.Fleet) (err error) {
 	if f.Client, err = c.Client(); err != nil {
 		return err
 	}
+	if f.tls, err = c.TLS(); err != nil {
+		return err
+	}
 	if err := retry(ctx, "mark the hosts", func() error { return f.mark(ctx) }); err != nil {
 		return err
 	}
 	for i, h := range d.Hosts {
 		if h.Controller {
-			if err := f.Nodes[i].enable("controller"); err != nil {
+			if err := f.Nodes[i].Enable("controller"); err != nil {
 				return err
 			}
 		}
@@ -245,6 +282,11 @@ func (f *Fleet) Close() error {
 	for _, d := range f.disks {
 		if d != nil {
 			errs = append(errs, d.Close())
+		}
+	}
+	for _, s := range f.spaces {
+		if s != nil {
+			errs = append(errs, s.Close())
 		}
 	}
 	if f.Network != nil {

@@ -67,6 +67,11 @@ func (s Status) Refuses(code membership.Code, subject string) bool {
 	return slices.ContainsFunc(s.Decision.Refusals, func(r membership.Refusal) bool { return r.Code == code && r.Subject == subject })
 }
 
+// RefusesAny is Refuses with whatever subject.
+func (s Status) RefusesAny(code membership.Code) bool {
+	return slices.ContainsFunc(s.Decision.Refusals, func(r membership.Refusal) bool { return r.Code == code })
+}
+
 // commandLimit bounds a command that answers at once, or not at all.
 const commandLimit = 30 * time.Second
 

@@ -2,8 +2,10 @@ package lab
 
 import (
 	"cmp"
+	"time"
 
 	"suffrage/demo"
+	"suffrage/fitness"
 	"suffrage/membership"
 	"suffrage/membership/etcd"
 )
@@ -15,7 +17,7 @@ const (
 	walFsync      = "200ms"
 	backendCommit = "500ms"
 	quota         = 256 << 20
-	stallTime     = "30s"
+	stallTime     = fitness.Duration(30 * time.Second)
 )
 
 // settings is the content of a host's settings file.
@@ -31,7 +33,7 @@ func (p Plan) settings(f *demo.Fleet, h demo.Host) (any, error) {
 		"member": section{"initial_cluster": f.InitialCluster(), "quota": quota},
 		"etcd":   section{"endpoints": f.ClientURLs(), "timeout": cmp.Or(p.Timeout, etcd.DefaultConfig().Timeout)},
 		"controller": section{
-			"mode": membership.Active, "round": "500ms", "soak": "3s", "session_ttl": "7s", "stall_time": stallTime,
+			"mode": membership.Active, "round": "500ms", "soak": "3s", "session_ttl": "7s", "stall_time": cmp.Or(p.StallTime, stallTime),
 			"lease":  section{"duration": "15s", "renew": "1s"},
 			"limits": section{"wal_fsync": walFsync, "backend_commit": backendCommit, "storage_quota": quota, "memory_used_max": 1},
 		},

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"suffrage/fitness"
-	"suffrage/mesh-tests/lab"
 )
 
 // A disk whose fsyncs take 300 ms where 200 are allowed, under a voter that
@@ -18,11 +17,12 @@ func TestSlowDisk(t *testing.T) {
 	p := five
 	p.Disks = []string{"h1", "h2", "h3"}
 	p.Timeout = fitness.Duration(8 * time.Second)
-	f := begin(t, p)
-	leader := f.until("one leads", func(s lab.Status) bool { return s.Leader != "" }).Leader
-	out := map[bool]string{true: "h2", false: "h3"}[leader == "h3"]
+	f := beginFit(t, p)
+	out := map[bool]string{true: "h2", false: "h3"}[f.leader() == "h3"]
 	f.Disk(out).Slow(300 * time.Millisecond)
+	f.fault("each fsync of a voter takes 300 ms", nil)
 	op := f.swapped(out)
 	f.Disk(out).Slow(0)
+	f.ended("the disk is as fast as at first", nil)
 	f.well(f.after(op)...)
 }

@@ -12,14 +12,37 @@ import (
 var slow = lab.Link{Delay: 75 * time.Millisecond}
 
 func TestSlowLink(t *testing.T) {
-	f := begin(t, five)
-	f.do(f.Around("h3", slow))
+	f := beginFit(t, five)
+	f.fault("slow link around h3", f.Around("h3", slow))
 	op := f.swapped("h3")
-	f.do(f.Heal())
+	f.heal()
 	f.well(f.after(op)...)
 	for range 3 { // it stays out, however often it boots
-		f.do(f.Node("h3").Reboot(t.Context()))
+		f.fault("h3 loses its power and boots", f.Node("h3").Reboot(t.Context()))
 	}
+	f.well(f.after(op)...)
+}
+
+// The voter whose link is slow leads: leadership goes first.
+func TestSlowLeader(t *testing.T) {
+	f := beginFit(t, five)
+	leader := f.leader()
+	f.fault("slow link around the leader", f.Around(leader, slow))
+	op := f.swapped(leader)
+	f.heal()
+	f.well(f.after(op)...)
+}
+
+// A round trip goes there and back, so one slow direction is a slow host, and
+// the host is to blame from whichever end one looks.
+func TestAsymmetricLink(t *testing.T) {
+	f := beginFit(t, five)
+	for _, other := range []string{"h1", "h2", "h4", "h5"} {
+		f.do(f.OneWay("h3", other, lab.Link{Delay: 150 * time.Millisecond}))
+	}
+	f.fault("all that h3 sends is slow", nil)
+	op := f.swapped("h3")
+	f.heal()
 	f.well(f.after(op)...)
 }
 
@@ -27,7 +50,7 @@ func TestSlowLink(t *testing.T) {
 // go on, and nobody is swapped while one is away.
 func TestMinorityPartition(t *testing.T) {
 	f := begin(t, five)
-	f.do(f.Apart([]string{"h3"}, []string{"h1", "h2", "h4", "h5"}))
+	f.fault("h3 is cut off", f.Apart([]string{"h3"}, []string{"h1", "h2", "h4", "h5"}))
 	f.until("h3 is away, and nothing is planned", func(s lab.Status) bool {
 		return s.Decision.Plan == nil && (s.Refuses(membership.VoterNotResponding, "h3") || s.Refuses(membership.VoterDown, "h3"))
 	})
@@ -37,7 +60,7 @@ func TestMinorityPartition(t *testing.T) {
 	})
 	f.seat = "h1"
 	f.down("h3")
-	f.do(f.Heal())
+	f.heal()
 	f.back("h3")
 }
 
@@ -45,10 +68,10 @@ func TestMinorityPartition(t *testing.T) {
 // and not tried again for a while. Its agent answers all the time.
 func TestBlockedLearner(t *testing.T) {
 	f := begin(t, five)
-	f.do(f.Around("h4", lab.Link{Ports: []uint16{2380}}))
+	f.fault("etcd's peer port around h4 is blocked", f.Around("h4", lab.Link{Ports: []uint16{2380}}))
 	op := f.ask("h3", "h4")
 	f.unchanged(op)
 	f.refused(membership.Quarantine, "h3", "h4")
-	f.do(f.Heal())
+	f.heal()
 	f.well("h1", "h2", "h3")
 }

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"testing"
 
+	"golang.org/x/sync/errgroup"
+
 	"suffrage/membership"
 	"suffrage/mesh-tests/lab"
 )
@@ -12,13 +14,13 @@ import (
 // to swap while it lasts.
 func TestPausedVoter(t *testing.T) {
 	f := begin(t, five)
-	f.do(f.Node("h3").Freeze())
+	f.fault("h3 is frozen", f.Node("h3").Freeze())
 	f.until("it does not respond, and nothing is planned", func(s lab.Status) bool {
 		return s.Decision.Plan == nil && (s.Refuses(membership.VoterNotResponding, "h3") || s.Refuses(membership.VoterDown, "h3"))
 	})
 	f.down("h3")
 	f.until("a command says so too", func(s lab.Status) bool { return s.Refuses(membership.VoterDown, "h3") })
-	f.do(f.Node("h3").Thaw())
+	f.ended("h3 is thawed", f.Node("h3").Thaw())
 	f.back("h3")
 }
 
@@ -26,11 +28,29 @@ func TestPausedVoter(t *testing.T) {
 // writes go on within the ten seconds that each has. It boots, and all are well.
 func TestLeaderLosesPower(t *testing.T) {
 	f := begin(t, five)
-	leader := f.until("one leads", func(s lab.Status) bool { return s.Leader != "" }).Leader
-	f.seat = map[bool]string{true: "h2", false: "h1"}[leader == "h1"]
-	f.do(f.Node(leader).PowerOff(t.Context()))
+	leader := f.leader()
+	f.seat = other(leader)
+	f.fault("the leader's host loses its power", f.Node(leader).PowerOff(t.Context()))
 	f.until("another leads", func(s lab.Status) bool { return s.Leader != "" && s.Leader != leader })
-	f.do(f.Node(leader).Boot())
+	f.came()
+	f.ended("it boots", f.Node(leader).Boot())
+	f.well("h1", "h2", "h3")
+	f.quiet()
+}
+
+// All hosts lose their power at once, and boot: the same voters, the same data.
+func TestColdStart(t *testing.T) {
+	f := begin(t, five)
+	f.rules.Outage = true
+	var off errgroup.Group
+	for _, n := range f.Nodes {
+		off.Go(func() error { return n.PowerOff(t.Context()) })
+	}
+	f.fault("all hosts lose their power", off.Wait())
+	for _, n := range f.Nodes {
+		f.do(n.Boot())
+	}
+	f.ended("all boot", nil)
 	f.well("h1", "h2", "h3")
 	f.quiet()
 }
@@ -56,9 +76,10 @@ func TestFrozenLeaseHolder(t *testing.T) {
 	if !done() {
 		t.Fatal("it was over before its controller could be frozen")
 	}
-	f.do(f.Node(frozen).Thaw())
+	f.fault("the holder of the Lease was frozen", nil)
+	f.ended("it is thawed", f.Node(frozen).Thaw())
 	if op.Term <= term {
-		t.Errorf("Term %d ended it; %s was frozen in Term %d", op.Term, frozen, term)
+		f.fail("Term %d ended it; %s was frozen in Term %d", op.Term, frozen, term)
 	}
 	if op.Outcome != membership.Completed {
 		f.unchanged(op)

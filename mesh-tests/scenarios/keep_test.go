@@ -1,0 +1,174 @@
+package scenarios
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"suffrage/mesh-tests/history"
+	"suffrage/mesh-tests/lab"
+	"suffrage/mesh-tests/record"
+)
+
+// runsVariable names the file to which each run appends what came of it.
+const runsVariable = "SUFFRAGE_MESH_RUNS"
+
+// keepRun notes at the end how the run went, and keeps the hosts' logs and
+// recorded decisions where it failed.
+func (f *fleet) keepRun(dir string) {
+	f.run.Scenario, f.run.Began = f.t.Name(), time.Now().UTC()
+	f.t.Cleanup(func() {
+		f.run.Seconds, f.run.Passed, f.run.Load = time.Since(f.run.Began).Seconds(), !f.t.Failed(), load()
+		if f.t.Failed() && f.run.Failed == "" {
+			f.run.Failed = "see the log of the test"
+		}
+		if file := os.Getenv(runsVariable); file != "" {
+			if err := record.Append(file, f.run); err != nil {
+				f.t.Error(err)
+			}
+		}
+		if f.t.Failed() {
+			f.keepLogs(dir)
+		}
+	})
+}
+
+// load is the machine's load average over a minute, 0 where it is not told.
+func load() float64 {
+	var l float64
+	if b, err := os.ReadFile("/proc/loadavg"); err == nil {
+		_, _ = fmt.Sscan(string(b), &l)
+	}
+	return l
+}
+
+// clients put and get until the test ends, or endClients is called, and every
+// member list is kept that a quorum tells meanwhile; then all of it is judged.
+func (f *fleet) clients() {
+	c := &history.Clients{Client: f.Client, Prefix: fmt.Sprintf("/mesh/%d/", time.Now().UnixNano())}
+	ctx, stop := context.WithCancel(context.Background())
+	var r record.Recording
+	clients, members := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(clients)
+		r.History, r.Writes = c.Run(ctx)
+	}()
+	go func() {
+		defer close(members)
+		r.Members = f.watchMembers(ctx)
+	}()
+	over := false
+	f.endClients = func() {
+		if over {
+			return
+		}
+		over = true
+		stop()
+		<-clients
+		<-members
+		var err error
+		if r.Operations, err = f.Operations(context.Background()); err != nil && !f.rules.Outage {
+			f.fail("%v", err)
+		}
+		r.Rules = f.rules
+		f.judge(&r)
+	}
+	f.t.Cleanup(f.endClients)
+}
+
+// judge says what is not as it has to be, and keeps a recording of which that can
+// be said again.
+func (f *fleet) judge(r *record.Recording) {
+	f.t.Helper()
+	f.t.Logf("clients: %d operations, %+v; %d member lists, %d operations", len(r.History), r.Writes, len(r.Members), len(r.Operations))
+	f.run.Operations += len(r.History)
+	f.run.Acknowledged += r.Writes.Acknowledged
+	f.run.Unacknowledged += r.Writes.Failed
+	f.run.Gap = max(f.run.Gap, r.Writes.Gap.Seconds())
+	if err := r.Judge(); err != nil {
+		f.fail("%v", err)
+	}
+	if !f.t.Failed() {
+		return
+	}
+	dir, err := os.MkdirTemp(lab.Kept(), "suffrage-recording-*")
+	if err == nil {
+		err = r.Write(dir)
+	}
+	if err != nil {
+		f.t.Error(err)
+		return
+	}
+	f.t.Logf("judge it again: go test ./mesh-tests/record -run TestJudge -v -args %s", dir)
+}
+
+// look is how often the member list is read, and how long that may take.
+const (
+	look      = 100 * time.Millisecond
+	lookLimit = 2 * time.Second
+)
+
+// watchMembers gives the member lists that were seen until ctx ends, each once
+// for as long as it stays.
+func (f *fleet) watchMembers(ctx context.Context) []record.Members {
+	var seen []record.Members
+	for began := time.Now(); ctx.Err() == nil; time.Sleep(look) {
+		at := time.Since(began)
+		call, cancel := context.WithTimeout(ctx, lookLimit)
+		list, err := f.Client.MemberList(call)
+		cancel()
+		if err != nil {
+			continue // without a quorum nobody tells
+		}
+		m := record.Members{At: at, Cluster: fmt.Sprintf("%x", list.Header.ClusterId)}
+		for _, one := range list.Members {
+			name := one.Name
+			if name == "" {
+				name = strings.Join(one.PeerURLs, ",")
+			}
+			if one.IsLearner {
+				m.Learners = append(m.Learners, name)
+			} else {
+				m.Voters = append(m.Voters, name)
+			}
+		}
+		slices.Sort(m.Voters)
+		slices.Sort(m.Learners)
+		if n := len(seen); n == 0 || seen[n-1].Cluster != m.Cluster || !slices.Equal(seen[n-1].Voters, m.Voters) || !slices.Equal(seen[n-1].Learners, m.Learners) {
+			seen = append(seen, m)
+		}
+	}
+	return seen
+}
+
+// keepLogs leaves the hosts' logs and recorded decisions of a failed test.
+func (f *fleet) keepLogs(dir string) {
+	to, err := os.MkdirTemp(lab.Kept(), "suffrage-mesh-*")
+	if err != nil {
+		f.t.Error(err)
+		return
+	}
+	for _, pattern := range []string{"*/*.log", "*/data/decisions/*"} {
+		files, err := filepath.Glob(filepath.Join(dir, pattern))
+		if err != nil {
+			f.t.Error(err)
+		}
+		for _, file := range files {
+			name, err := filepath.Rel(dir, file)
+			if err == nil {
+				err = os.MkdirAll(filepath.Dir(filepath.Join(to, name)), 0o755)
+			}
+			if err == nil {
+				err = os.Rename(file, filepath.Join(to, name))
+			}
+			if err != nil {
+				f.t.Error(err)
+			}
+		}
+	}
+	f.t.Logf("logs and decisions: %s", to)
+}
