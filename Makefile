@@ -72,14 +72,16 @@ mesh: build
 	  SUFFRAGE_MESH_RUNS=$(CURDIR)/bin/mesh-runs.jsonl \
 	  go test -count=1 -timeout 60m -v -run '$(RUN)' ./mesh-tests/scenarios
 
-# The Lease in Kubernetes, against a real API server, which is built first where
-# it is not yet: a quarter of an hour on two cores. UNBUILT=skip skips then.
+# The Lease, marks and reports in Kubernetes, against a real API server and with a
+# real kubectl, which are built first where they are not yet: a quarter of an hour on
+# two cores. UNBUILT=skip skips then.
 kube-test:
 	@set -e; server=$$(mesh-tests/kube.sh -n); \
 	if [ ! -x "$$server" ] && [ "$(UNBUILT)" = skip ]; then \
 	  echo "SKIPPED: kube-test: there is no $$server, and UNBUILT=skip" >&2; exit 0; \
 	fi; \
-	SUFFRAGE_KUBE_APISERVER=$$(mesh-tests/kube.sh); export SUFFRAGE_KUBE_APISERVER; \
+	SUFFRAGE_KUBE_APISERVER=$$(mesh-tests/kube.sh); SUFFRAGE_KUBECTL=$$(mesh-tests/kubectl.sh); \
+	export SUFFRAGE_KUBE_APISERVER SUFFRAGE_KUBECTL; \
 	go test $(RACE) -count=1 -timeout 20m -v ./lease/kubernetes ./membership/kube; \
 	go test -count=1 -timeout 20m -v -run TestKubernetes ./endpoint ./cmd/suffrage
 

@@ -71,6 +71,9 @@ func New(o Options) http.Handler {
 	s := &server{o, template.Must(template.New("").Funcs(words).ParseFS(pages, "html/*.html")), newSeal()}
 	mux := http.NewServeMux()
 	mux.Handle("GET /static/", http.FileServerFS(static))
+	mux.HandleFunc("GET /favicon.ico", func(w http.ResponseWriter, r *http.Request) { // of errors, which are no pages
+		http.ServeFileFS(w, r, static, "static/icon.svg")
+	})
 	mux.HandleFunc("GET /{$}", s.fleet("fleet"))
 	mux.HandleFunc("GET /operations", s.fleet("operations"))
 	mux.HandleFunc("GET /operations/{id}", s.operation)

@@ -57,6 +57,7 @@ func TestAnswers(t *testing.T) {
 		{"GET", "127.0.0.1:7403", "/v1/hosts/nobody", 404, ""},
 		{"GET", "127.0.0.1:7403", "/static/page.js", 200, "use strict"},
 		{"GET", "127.0.0.1:7403", "/static/page.css", 200, "prefers-color-scheme"},
+		{"GET", "127.0.0.1:7403", "/favicon.ico", 200, "<svg"},
 		{"GET", "127.0.0.1:7403", "/html/page.html", 404, ""},
 		{"POST", "127.0.0.1:7403", "/", 405, "only GET, HEAD"},
 		{"PUT", "127.0.0.1:7403", "/v1/fleet", 405, ""},

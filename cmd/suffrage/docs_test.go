@@ -121,7 +121,7 @@ func calls(line string) (out [][]string) {
 		}
 		// The last one: it is also the name of a user.
 		for at := len(w) - 1; at >= 0; at-- {
-			if filepath.Base(w[at]) == "suffrage" && (at == 0 || w[at-1] != "-u" && !strings.HasPrefix(w[0], "install") && !strings.HasPrefix(w[0], "chown")) {
+			if filepath.Base(w[at]) == "suffrage" && (at == 0 || w[at-1] != "-u" && !slices.Contains([]string{"install", "chown", "ln"}, w[0])) {
 				out = append(out, w[at+1:])
 				break
 			}
