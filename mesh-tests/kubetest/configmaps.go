@@ -37,7 +37,6 @@ type ConfigMaps struct {
 	history history.History
 	seen    history.Writes
 	good    time.Duration // the newest acknowledged write
-	gapAt   time.Duration // when the longest gap ended
 	made    []string
 	errs    []string
 }
@@ -78,8 +77,21 @@ func (c *ConfigMaps) Run(ctx context.Context) (history.History, history.Writes) 
 	return c.history, c.seen
 }
 
-// GapEnded is when the longest time without a write ended.
-func (c *ConfigMaps) GapEnded() time.Time { return c.began.Add(c.gapAt) }
+// Gap is the longest time without an acknowledged write between two times, after Run.
+func (c *ConfigMaps) Gap(from, to time.Time) (gap time.Duration) {
+	last := from
+	for _, o := range c.history { // in the order of their ends
+		at := c.began.Add(o.Return)
+		if o.Put == "" || o.Unknown || at.Before(from) {
+			continue
+		}
+		if at.After(to) {
+			break
+		}
+		gap, last = max(gap, at.Sub(last)), at
+	}
+	return max(gap, to.Sub(last))
+}
 
 // Errors are the first texts of what failed.
 func (c *ConfigMaps) Errors() []string { return c.errs }
@@ -159,9 +171,7 @@ func (c *ConfigMaps) write(ctx context.Context, number int, method, path, key, v
 		return false
 	}
 	if c.seen.Acknowledged++; c.seen.Acknowledged > 1 {
-		if gap := o.Return - c.good; gap > c.seen.Gap {
-			c.seen.Gap, c.gapAt = gap, o.Return
-		}
+		c.seen.Gap = max(c.seen.Gap, o.Return-c.good)
 	}
 	c.good = max(c.good, o.Return)
 	c.seen.Slowest = max(c.seen.Slowest, o.Return-o.Call)
