@@ -6,7 +6,7 @@ BIN  := bin/suffrage
 CC   ?= cc
 RACE := $(shell command -v $(firstword $(CC)) >/dev/null 2>&1 && echo -race)
 
-.PHONY: demo test fleet sim mutants compat systemd prometheus mesh kube-test build lint bench bench-swap fuzz clean
+.PHONY: demo test fleet sim mutants compat systemd prometheus page-test mesh kube-test build lint bench bench-swap fuzz clean
 
 build:
 	go build -o $(BIN) ./cmd/suffrage
@@ -54,6 +54,12 @@ prometheus: build
 	@set -e; folder=$$(mesh-tests/prometheus.sh); \
 	SUFFRAGE_PROMETHEUS=$$folder SUFFRAGE_BIN=$(CURDIR)/$(BIN) go test -count=1 -timeout 10m -v ./mesh-tests/prometheus
 
+# The page in a real Chromium, of fleets that are made up and of the demo's:
+# mesh-tests/README.md. Debian's package is installed where there is none.
+page-test: build
+	@set -e; chromium=$$(mesh-tests/chromium.sh); \
+	SUFFRAGE_CHROMIUM=$$chromium SUFFRAGE_BIN=$(CURDIR)/$(BIN) go test -count=1 -timeout 15m -v ./mesh-tests/page
+
 # Hosts with networks and disks of their own, and what is done to them:
 # mesh-tests/README.md. It needs root; RUN=TestSlowLink runs one scenario. What
 # came of each run is added to bin/mesh-runs.jsonl. Hosts whose clocks are off need
@@ -75,7 +81,7 @@ kube-test:
 	fi; \
 	SUFFRAGE_KUBE_APISERVER=$$(mesh-tests/kube.sh); export SUFFRAGE_KUBE_APISERVER; \
 	go test $(RACE) -count=1 -timeout 20m -v ./lease/kubernetes ./membership/kube; \
-	go test -count=1 -timeout 20m -v -run TestKubernetes ./cmd/suffrage
+	go test -count=1 -timeout 20m -v -run TestKubernetes ./endpoint ./cmd/suffrage
 
 lint:
 	@out=$$(gofmt -l $$(git ls-files '*.go')); test -z "$$out" || { echo "not formatted: $$out"; exit 1; }
@@ -84,7 +90,7 @@ lint:
 
 # Figures for docs/performance.md.
 bench:
-	go test -run '^$$' -bench . -benchmem ./fitness ./membership ./membership/control ./agent ./cmd/suffrage
+	go test -run '^$$' -bench . -benchmem ./fitness ./membership ./membership/control ./report ./agent ./endpoint ./cmd/suffrage
 
 # What a swap costs beside the same change by bare calls, and what a client sees
 # of it: two election timeouts, two sizes of the database, some minutes.

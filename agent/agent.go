@@ -48,6 +48,8 @@ type Options struct {
 	// Snapshots is when this host saves its next scheduled snapshot, and whether it
 	// does now; zero where it has no schedule. Nil where nothing is scheduled.
 	Snapshots func() (next time.Time, saving bool)
+	// Endpoint tells where this host leads its clients of etcd. Nil where it does not.
+	Endpoint func() *fitness.EndpointFacts
 }
 
 // Agent is the daemon of one host.
@@ -283,6 +285,9 @@ func (a *Agent) Report(after uint64) fitness.Report {
 			// The schedule goes by the wall clock, a report by a clock that is never set.
 			r.Facts.ScheduledSnapshot = &fitness.ScheduledSnapshot{Next: r.Now + time.Until(next).Microseconds(), Running: saving}
 		}
+	}
+	if a.o.Endpoint != nil {
+		r.Facts.Endpoint = a.o.Endpoint()
 	}
 	return r
 }

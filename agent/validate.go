@@ -25,6 +25,10 @@ const slack = int64(time.Second / time.Microsecond)
 // comes once a day, and a host waits for up to half of that after it.
 const maxAhead = int64(48 * time.Hour / time.Microsecond)
 
+// maxOn bounds the members that an endpoint tells of: those that it leads to, and
+// those that it is leaving.
+const maxOn = 64
+
 // validate checks a report from outside: that it is of this version, of that
 // host, bounded, and that its samples can be true. Facts that only inform are
 // checked for size.
@@ -154,6 +158,12 @@ func factsReason(f *fitness.Facts, now int64) string {
 			}
 			texts = append(texts, n.Operation, n.File, n.Hash)
 		}
+	}
+	if e := f.Endpoint; e != nil {
+		if e.Clients < 0 || len(e.On) > maxOn {
+			return fmt.Sprintf("its endpoint has %d clients, on %d members", e.Clients, len(e.On))
+		}
+		texts = append(append(texts, e.Reads, e.Writes, e.Error), e.On...)
 	}
 	for _, p := range f.Paths {
 		if p.Kind != "direct" && p.Kind != "relayed" {

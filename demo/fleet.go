@@ -15,6 +15,7 @@ const (
 	AgentPort             = 7400 // relayed
 	AgentMetricsPort      = 7401
 	ControllerMetricsPort = 7402
+	PagePort              = 7403
 	ClientPort            = 2379 // on the mesh address itself, not relayed
 	PeerPort              = 2380 // relayed
 	MemberMetricsPort     = 2381

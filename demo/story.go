@@ -110,6 +110,7 @@ func (s *story) start(ctx context.Context) error {
 		}
 	}
 	s.tell.say("started controllers on h1 and h2: one leads, one stands by; a window is %d samples, %v", fitness.WindowSize, s.o.window())
+	s.tell.say("the page: http://%s:%d/", s.fleet.Hosts[0].Real, PagePort)
 	return nil
 }
 

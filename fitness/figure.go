@@ -32,6 +32,13 @@ func (f *Figure) UnmarshalJSON(b []byte) error {
 		*f = Inf
 		return nil
 	}
+	// Reports read millions of them, nearly all plain numbers.
+	if len(b) > 0 && b[0] >= '0' && b[0] <= '9' {
+		if v, err := strconv.ParseFloat(string(b), 64); err == nil {
+			*f = Figure(v)
+			return nil
+		}
+	}
 	var v *float64 // a pointer, since null is not zero
 	if err := json.Unmarshal(b, &v); err != nil || v == nil {
 		return fmt.Errorf("fitness: figure %.40s is neither a number nor \"inf\"", b)

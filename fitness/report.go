@@ -51,6 +51,22 @@ type Facts struct {
 	// ScheduledSnapshot is when this host saves its next snapshot by its own
 	// schedule; nil where it has none.
 	ScheduledSnapshot *ScheduledSnapshot `json:"scheduled_snapshot,omitempty"`
+	// Endpoint is where this host's datastore endpoint leads; nil where it has none.
+	Endpoint *EndpointFacts `json:"endpoint,omitempty"`
+}
+
+// EndpointFacts are where a host leads its clients of etcd.
+type EndpointFacts struct {
+	// Reads and Writes are the IDs of the members that such requests go to, empty
+	// where no voter is well as seen from there.
+	Reads  string `json:"reads,omitempty"`
+	Writes string `json:"writes,omitempty"`
+	// On are all members that requests go to or are still under way at.
+	On []string `json:"on,omitempty"`
+	// Clients counts the connections of clients.
+	Clients int `json:"clients"`
+	// Error is why it does not listen, or leads nowhere.
+	Error string `json:"error,omitempty"`
 }
 
 // ScheduledSnapshot is the next one of a host's schedule, its own wait and tries

@@ -23,6 +23,9 @@ const (
 	Fence Verb = "fence"
 	// Unfence lifts the fence.
 	Unfence Verb = "unfence"
+	// AnnounceRemoval writes the same annotation, to be acted on only once it is
+	// requested: the hosts' datastore endpoints lead their clients off meanwhile.
+	AnnounceRemoval Verb = "announce-removal"
 	// RequestRemoval asks for the member's removal by an annotation on its host.
 	RequestRemoval Verb = "request-removal"
 	// WithdrawRemoval takes the annotation back.

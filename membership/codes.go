@@ -43,6 +43,7 @@ const (
 	UnsafeVersion       Code = "unsafe-version"
 	VersionSkew         Code = "version-skew"
 	MemberUnmapped      Code = "member-unmapped"
+	ForeignController   Code = "foreign-controller"
 	// About an operation.
 	Paused                Code = "paused"
 	Quarantine            Code = "quarantine"

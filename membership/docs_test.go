@@ -83,7 +83,7 @@ func TestEveryCodeIsGivenByAScript(t *testing.T) {
 // Every key of the JSON forms stands in docs/inputs.md, in code quotes.
 func TestInputsPage(t *testing.T) {
 	text := page(t, "inputs.md")
-	for _, v := range []any{Inputs{}, Decision{}} {
+	for _, v := range []any{Inputs{}, Decision{}, Moment{}} {
 		keysOf(reflect.TypeOf(v), func(path, key string) {
 			if !regexp.MustCompile("`([a-z_]+\\.)?" + key + "`").MatchString(text) {
 				t.Errorf("docs/inputs.md does not have `%s` (%s.%s)", key, path, key)

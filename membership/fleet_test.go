@@ -352,6 +352,8 @@ func (f *fleet) apply(line string) error {
 		f.in.Open.By = arg(1)
 	case "removal": // removal HOST OPERATION [REFUSED]
 		v.Removals = append(v.Removals, Removal{Host: arg(1), Member: "m-" + arg(1), Operation: arg(2), At: f.in.Now, Refused: rest(3)})
+	case "foreign": // foreign HOST WHO SIGN
+		v.Foreign = append(v.Foreign, Foreign{Host: arg(1), Who: arg(2), Sign: rest(3)})
 	case "zone":
 		f.host(arg(1)).Facts.Zone = arg(2)
 	case "link":
@@ -362,6 +364,15 @@ func (f *fleet) apply(line string) error {
 	case "saves": // saves HOST IN [now]: its next scheduled snapshot
 		next := f.in.Now.Add(f.in.Now.Sub(ago(arg(2))))
 		f.host(arg(1)).Facts.ScheduledSnapshot = &fitness.ScheduledSnapshot{Next: next.UnixMicro(), Running: arg(3) == "now"}
+	case "endpoint": // endpoint HOST MEMBERS-HOST...: where its clients are led
+		e := &fitness.EndpointFacts{Clients: 1}
+		for _, to := range w[2:] {
+			e.On = append(e.On, "m-"+to)
+		}
+		f.host(arg(1)).Facts.Endpoint = e
+	case "announced": // announced HOST AGO
+		v.Removals = append(v.Removals, Removal{Host: arg(1), Member: "m-" + arg(1), Operation: f.in.Open.ID, At: f.in.Now, Held: true})
+		f.in.Open.Asked, f.in.Open.Called = ago(arg(2)), ago(arg(2))
 	case "software":
 		f.host(arg(1)).Software = arg(2)
 	case "free":

@@ -273,6 +273,8 @@ func (m *motion) remove() (*Act, []Refusal) {
 		return m.turn("the removal of " + m.op.Out + " was refused: " + asked.Refused)
 	case !m.op.Asked.IsZero() && m.since(m.op.Asked) > actionTime:
 		return m.turn(fmt.Sprintf("the removal of %s was asked for and nobody did it within %s", m.op.Out, actionTime))
+	case asked != nil && asked.Held:
+		return m.announced(step), nil
 	case asked != nil:
 		return m.wait(step, "the removal is asked for"), nil
 	case s == nil && !m.op.Dead: // of a dead one the owner's word is the proof
@@ -290,11 +292,10 @@ func (m *motion) remove() (*Act, []Refusal) {
 	if m.op.Asked.IsZero() {
 		m.op.Asked = m.in0().Now
 	}
-	why := "its vote is no longer needed"
-	if m.op.Dead {
-		why = "it is dead, says " + m.op.By
+	if len(m.led()) > 0 {
+		return m.do(AnnounceRemoval, step, m.op.Out, m.op.OutMember, "clients of it are led to other voters first"), nil
 	}
-	return m.do(RequestRemoval, step, m.op.Out, m.op.OutMember, why), nil
+	return m.do(RequestRemoval, step, m.op.Out, m.op.OutMember, m.unneeded()), nil
 }
 
 // unproven says that nobody knows of the outgoing host's fence.

@@ -28,6 +28,7 @@ func Guards(in Inputs) []Refusal {
 	}
 	if len(in.View.Hosts) > 0 {
 		out = append(out, guardRemovals(in)...)
+		out = append(out, guardForeign(in)...)
 		out = append(out, guardHosts(in)...)
 		out = append(out, guardPairs(in)...)
 	}
@@ -126,6 +127,17 @@ func guardRemovals(in Inputs) []Refusal {
 			out = append(out, owner(StaleRemoval, r.Host, fmt.Sprintf("the removal of its member %s is asked for since %s, by operation %s, which is not open", r.Member, stamp(r.At), r.Operation),
 				"suffrage operations withdraw "+r.Host))
 		}
+	}
+	return out
+}
+
+// guardForeign keeps out of the way of another controller that adds and removes
+// members: two of them each undo what the other does.
+func guardForeign(in Inputs) []Refusal {
+	var out []Refusal
+	for _, f := range in.View.Foreign {
+		out = append(out, owner(ForeignController, f.Host, fmt.Sprintf("%s manages etcd's members too: on Node %s %s", f.Who, f.Host, f.Sign),
+			"let one of the two do it: suffrage mode dry-run, or take the host out of the other (docs/refusals.md#foreign-controller)"))
 	}
 	return out
 }

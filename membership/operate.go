@@ -192,7 +192,7 @@ func (m *motion) do(v Verb, step, host, member, why string) *Act {
 	case AddLearner, StartMember:
 		a.Peer = m.op.InPeer
 		m.op.Called = m.in0().Now
-	case Fence, RequestRemoval, WithdrawRemoval:
+	case Fence, AnnounceRemoval, RequestRemoval, WithdrawRemoval:
 		m.op.Called = m.in0().Now
 	case Unfence:
 		m.op.Called, m.op.Unfenced = m.in0().Now, m.in0().Now

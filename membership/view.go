@@ -34,6 +34,17 @@ type View struct {
 	Hosts             []Host    `json:"hosts"`
 	// Removals are those that are asked for by annotation.
 	Removals []Removal `json:"removals,omitempty"`
+	// Foreign are signs that another controller of membership is at work.
+	Foreign []Foreign `json:"foreign,omitempty"`
+}
+
+// Foreign is what another controller that adds and removes members left on a
+// host's Node.
+type Foreign struct {
+	Host string `json:"host"`
+	// Who is its name; Sign is what was seen, such as "annotation a/b is C".
+	Who  string `json:"who"`
+	Sign string `json:"sign"`
 }
 
 // Removal is an annotation on a host that asks for the removal of its member.
@@ -42,6 +53,8 @@ type Removal struct {
 	Member    string    `json:"member"`
 	Operation string    `json:"operation"`
 	At        time.Time `json:"at"`
+	// Held: it is announced, and not to be acted on yet.
+	Held bool `json:"held,omitempty"`
 	// Refused is why whoever acts on it would not.
 	Refused string `json:"refused,omitempty"`
 }
@@ -235,4 +248,28 @@ func (v View) HostNamed(name string) (h Host, ok bool) {
 		}
 	}
 	return Host{}, false
+}
+
+// UnknownRole is that of a host while the member list cannot be read: nobody is a
+// standby for want of one.
+const UnknownRole = "unknown"
+
+// Role is what a host is to etcd: leader, voter, learner, standby or unknown.
+func (v View) Role(host string) string {
+	leader := v.Leader()
+	for _, m := range v.Members {
+		switch {
+		case m.Host != host:
+			continue
+		case m.Learner:
+			return "learner"
+		case m.ID == leader:
+			return "leader"
+		}
+		return "voter"
+	}
+	if v.Error != "" {
+		return UnknownRole
+	}
+	return "standby"
 }

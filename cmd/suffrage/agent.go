@@ -35,6 +35,9 @@ With agent.unit it also runs this host's etcd server: hosts of the roster may
 order it to start, fence or retire that server, or to save a snapshot of it.
 docs/orders.md has what these do.
 
+With endpoint.listen it leads clients on this host, such as a Kubernetes API
+server, to a voter of etcd, and follows the votes. docs/endpoint.md says how.
+
 On agent.metrics it serves /metrics, /livez and /readyz.
 
 Exit codes: 0 stopped as told; 1 it could not listen, agent.unit cannot be run or
@@ -65,6 +68,13 @@ a disk still hung at the end, with the reason; 2 wrong settings, key or roster.`
 			if keeper != nil {
 				o.Snapshots = keeper.State
 			}
+			leads, err := s.endpoint(roster, reg, log)
+			if err != nil {
+				return err
+			}
+			if leads != nil {
+				o.Endpoint = leads.Facts
+			}
 			a, err := agent.New(o)
 			if err != nil {
 				return err
@@ -79,6 +89,9 @@ a disk still hung at the end, with the reason; 2 wrong settings, key or roster.`
 			group.Go(func() error { return a.Run(ctx) })
 			if keeper != nil {
 				group.Go(func() error { return keeper.Run(ctx) })
+			}
+			if leads != nil {
+				group.Go(func() error { return leads.Run(ctx) })
 			}
 			if err := group.Wait(); !errors.Is(err, context.Canceled) {
 				return err

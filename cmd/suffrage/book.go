@@ -27,7 +27,7 @@ const recent = 50
 func (b book) Read(ctx context.Context) (e control.Entries, err error) {
 	ctx, cancel := context.WithTimeout(ctx, b.timeout)
 	defer cancel()
-	if e.Marks, err = marks(ctx, b.kv, b.nodes); err != nil {
+	if e.Marks, e.Foreign, err = marks(ctx, b.kv, b.nodes); err != nil {
 		return e, err
 	}
 	// Before the policy: a number of voters is written to both at once, and one that

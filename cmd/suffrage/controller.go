@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"time"
@@ -15,8 +16,12 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
+	"suffrage/identity"
+	"suffrage/membership"
 	"suffrage/membership/control"
 	"suffrage/membership/etcd"
+	"suffrage/membership/kube"
+	"suffrage/page"
 )
 
 func newControllerCmd() *cobra.Command {
@@ -28,7 +33,8 @@ wait. Each round the leader pulls every agent, looks at etcd, decides and
 reports: a log line per change of decision, metrics, and the inputs of every
 changed decision in a bounded directory. Mode dry-run: it changes nothing.
 
-On controller.metrics it serves /metrics, /livez, /readyz and /decision.
+On controller.metrics it serves /metrics, /livez, /readyz and /decision, on
+controller.page.listen a page for the browser, whether it leads or stands by.
 It ends with exit code 1 when it loses leadership: let systemd start it again.`,
 		Example: "  suffrage controller --config /etc/suffrage/suffrage.yaml",
 		Args:    cobra.NoArgs,
@@ -48,6 +54,7 @@ func (f *fleet) runController(c *cobra.Command) error {
 	loop := &control.Loop{
 		Round:    f.Controller.Round.Std(),
 		Recorder: &control.Recorder{Dir: f.records(), MaxFiles: 200, MaxBytes: 256 << 20},
+		Timeline: &control.Timeline{Dir: f.records(), MaxBytes: 256 << 20},
 		Log:      log,
 	}
 	reg := prometheus.NewRegistry()
@@ -60,6 +67,19 @@ func (f *fleet) runController(c *cobra.Command) error {
 	}
 	log.Info("controller started", "mode", f.Controller.Mode, "metrics", listener.Addr().String())
 	group, ctx := errgroup.WithContext(c.Context())
+	history := &page.History{}
+	source := &pageSource{fleet: f, loop: loop, history: history}
+	if f.Controller.Page.Listen != "" {
+		there, err := page.Listen(f.Controller.Page, f.key, func() *identity.Roster { return f.roster })
+		if err != nil {
+			return errors.Join(err, listener.Close())
+		}
+		o := page.Options{Source: source, History: history, Host: f.Host, Log: log}
+		if f.Controller.Page.Writes {
+			o.Owner = pageOwner{f, source}
+		}
+		group.Go(func() error { return page.Serve(ctx, there, page.New(o), log) })
+	}
 	group.Go(func() error { return serve(ctx, listener, controllerPages(loop, reg, f.Controller.Round.Std())) })
 	who := etcd.Candidate{Host: f.Host, Instance: rand.Text()}
 	group.Go(func() error { return f.remover(who, log).Run(ctx) })
@@ -68,7 +88,9 @@ func (f *fleet) runController(c *cobra.Command) error {
 		return etcd.Lead(ctx, f.client, who, f.Controller.SessionTTL.Std(), func(ctx context.Context, l etcd.Leadership) error {
 			log.Info("leading", "instance", l.Instance)
 			loop.Gatherer = f.gatherer(&l)
-			return loop.Run(ctx)
+			source.leads.Store(&l)
+			defer source.leads.Store(nil)
+			return f.lead(ctx, loop, history, log)
 		})
 	})
 	if err := group.Wait(); c.Context().Err() == nil {
@@ -76,6 +98,23 @@ func (f *fleet) runController(c *cobra.Command) error {
 	}
 	log.Info("controller stopped")
 	return nil
+}
+
+// lead runs the loop, and beside it what says on Nodes what it does.
+func (f *fleet) lead(ctx context.Context, loop *control.Loop, history *page.History, log *slog.Logger) error {
+	loop.Publish = func(_ membership.Inputs, d membership.Decision) { history.Take(d) }
+	if f.nodes == nil {
+		return loop.Run(ctx)
+	}
+	w := kube.NewWriter(f.nodes, f.Host, log)
+	loop.Publish = func(in membership.Inputs, d membership.Decision) {
+		history.Take(d)
+		w.Offer(in, d)
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return loop.Run(ctx) })
+	group.Go(func() error { return w.Run(ctx) })
+	return group.Wait()
 }
 
 // controllerPages serves what the controller says of itself.

@@ -306,6 +306,7 @@ func demoSettings(f *demo.Fleet, h demo.Host, o demo.Options) (Settings, error) 
 	s.Snapshots.At = []string{}
 
 	s.Controller.Metrics = fmt.Sprintf("%s:%d", h.Real, demo.ControllerMetricsPort)
+	s.Controller.Page.Listen = fmt.Sprintf("%s:%d", h.Real, demo.PagePort)
 	s.Controller.Round = fitness.Duration(max(period, min(10*period, time.Second)))
 	s.Controller.SessionTTL = fitness.Duration(7 * time.Second)
 	s.Controller.Limits.WALFsync = fitness.Duration(demoWALFsync)
@@ -358,5 +359,6 @@ func demoHints(f *demo.Fleet) string {
            %[1]s plan %[2]s
            %[1]s host pin h3 --reason "try it" %[2]s
            curl -s http://%[3]s:%[4]d/metrics
-         Ctrl-C stops everything.`, program, cfg, h.Real, demo.AgentMetricsPort)
+         in a browser: http://%[3]s:%[5]d/
+         Ctrl-C stops everything.`, program, cfg, h.Real, demo.AgentMetricsPort, demo.PagePort)
 }

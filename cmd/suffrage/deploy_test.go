@@ -1,25 +1,30 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"suffrage/config"
+	"suffrage/identity"
 )
 
 // The units of deploy/systemd say the same as the code and docs/install.md.
 func TestDeployedUnits(t *testing.T) {
 	const dir = "../../deploy/systemd/"
 	page := contentOf(t, "../../docs/install.md")
+	pages := page + contentOf(t, "../../docs/endpoint.md") // whose socket is for some hosts only
 	files, err := filepath.Glob(dir + "*")
-	if err != nil || len(files) != 4 {
+	if err != nil || len(files) != 5 {
 		t.Fatalf("%v %v", files, err)
 	}
 	for _, f := range files {
-		if line := "\ninstall -m 0644 deploy/systemd/" + filepath.Base(f) + " "; !strings.Contains(page, line) {
-			t.Errorf("docs/install.md does not install %s", f)
+		if line := "\ninstall -m 0644 deploy/systemd/" + filepath.Base(f) + " "; !strings.Contains(pages, line) {
+			t.Errorf("no page installs %s", f)
 		}
 	}
 
@@ -96,4 +101,32 @@ func contentOf(t *testing.T, file string) string {
 		t.Fatal(err)
 	}
 	return string(b)
+}
+
+// The example's files are read as a host would, and say the same of the hosts.
+func TestDeployedExample(t *testing.T) {
+	const dir = "../../deploy/examples/three-plus-two/"
+	roster, err := identity.LoadRoster(dir + "roster.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := DefaultSettings()
+	if err := config.Load(dir+"suffrage.yaml", &s); err != nil {
+		t.Fatal(err)
+	}
+	s.fill()
+	if err := errors.Join(s.Validate(), s.Etcd.Validate()); err != nil {
+		t.Error(err)
+	}
+	if len(s.Member.InitialCluster) != s.Controller.Target || roster.Len() != 5 || len(s.Etcd.Endpoints) != 5 {
+		t.Errorf("%d voters of %d, %d hosts, %d endpoints", len(s.Member.InitialCluster), s.Controller.Target, roster.Len(), len(s.Etcd.Endpoints))
+	}
+	for i, h := range roster.Hosts() {
+		if want := "https://" + h.Address.String() + ":2379"; s.Etcd.Endpoints[i] != want {
+			t.Errorf("endpoint %s, want %s of %s", s.Etcd.Endpoints[i], want, h.Name)
+		}
+		if peer, votes := s.Member.InitialCluster[h.Name]; votes && peer != "https://"+h.Address.String()+":2380" {
+			t.Errorf("peer URL %s of %s at %s", peer, h.Name, h.Address)
+		}
+	}
 }

@@ -19,6 +19,8 @@ type Explanation struct {
 	Role     string            `json:"role"`
 	Verdict  fitness.Verdict   `json:"verdict"`
 	Readings []fitness.Reading `json:"readings"`
+
+	leads string // where its datastore endpoint leads
 }
 
 func newExplainCmd() *cobra.Command {
@@ -48,8 +50,9 @@ histogram decided; and the facts that rank it. It changes nothing.`,
 }
 
 func explain(l look, host string) Explanation {
-	e := Explanation{At: l.in.Now, Role: role(l.in.View, host), Readings: []fitness.Reading{}}
+	e := Explanation{At: l.in.Now, Role: l.in.View.Role(host), Readings: []fitness.Reading{}}
 	e.Host, _ = l.in.View.HostNamed(host)
+	e.leads = leads(e.Host.Facts.Endpoint, l.in.View)
 	for _, v := range l.d.Verdicts {
 		if v.Host == host {
 			e.Verdict = v
@@ -61,6 +64,27 @@ func explain(l look, host string) Explanation {
 		}
 	}
 	return e
+}
+
+// leads says where a host's datastore endpoint leads, "" where it has none.
+func leads(e *fitness.EndpointFacts, v membership.View) string {
+	switch {
+	case e == nil:
+		return ""
+	case e.Error != "":
+		return e.Error
+	case e.Reads == "":
+		return "nowhere yet"
+	}
+	called := func(id string) string {
+		for _, m := range v.Members {
+			if m.ID == id {
+				return m.Label()
+			}
+		}
+		return id
+	}
+	return fmt.Sprintf("reads to %s, writes to %s; %d connections", called(e.Reads), called(e.Writes), e.Clients)
 }
 
 func (e Explanation) print(w io.Writer) {
@@ -114,7 +138,7 @@ func (e Explanation) row(r fitness.Reading) []string {
 	u := r.Signal.Unit()
 	figure, room := "-", "-"
 	limit := r.Limit.Candidate
-	if e.Role != "standby" && e.Role != unknownRole {
+	if e.Role != "standby" && e.Role != membership.UnknownRole {
 		limit = r.Limit.Voter
 	}
 	if r.Count == fitness.WindowSize {
@@ -152,6 +176,9 @@ func (e Explanation) facts(w io.Writer) {
 		fmt.Fprintln(w, "zone      "+f.Zone)
 	}
 	fmt.Fprintf(w, "memory    %s in all\nsoftware  %s\n", fitness.Figure(f.MemoryTotal).Text("B"), e.Host.Software)
+	if e.leads != "" {
+		fmt.Fprintln(w, "datastore "+e.leads)
+	}
 	for _, p := range f.Probes {
 		if !p.OK {
 			fmt.Fprintln(w, wrap(fmt.Sprintf("probe %s fails: %s", p.Name, p.Error), "  "))

@@ -21,6 +21,7 @@ import (
 // fleet is what a command needs to look at the whole fleet from this host.
 type fleet struct {
 	Settings
+	key    *identity.Key
 	roster *identity.Roster
 	client *clientv3.Client
 	agents *agent.Client
@@ -46,7 +47,7 @@ func openFleet(c *cobra.Command) (*fleet, error) {
 		return nil, usage(errors.Join(err, client.Close()))
 	}
 	agents := agent.NewClient(key, func() *identity.Roster { return roster })
-	return &fleet{Settings: s, roster: roster, client: client, agents: agents, shared: there}, nil
+	return &fleet{Settings: s, key: key, roster: roster, client: client, agents: agents, shared: there}, nil
 }
 
 func (f *fleet) close() error {
@@ -154,18 +155,22 @@ func (f *fleet) lookBy(ctx context.Context, g *control.Gatherer) (look, error) {
 		in.Open, in.Term = open, uint64(record.Term)
 	}
 	l := look{in: in, d: membership.Decide(in)}
+	patience := f.callTimeout()
 	if in.View.Error != "" {
-		l.leaderNote = "not known without etcd"
-		return l, nil
+		// Where it is only the API server that is away, etcd answers at once.
+		l.leaderNote, patience = "not known without etcd", f.Etcd.Timeout.Std()
+		if len(in.View.Members) == 0 {
+			return l, nil
+		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, f.callTimeout())
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	switch leader, err := etcd.Leader(ctx, f.client); {
 	case err == nil:
-		l.leader = &leader
+		l.leader, l.leaderNote = &leader, ""
 	case errors.Is(err, etcd.ErrNoLeader):
 		l.leaderNote = "none leads"
-	default:
+	case l.leaderNote == "":
 		l.leaderNote = err.Error()
 	}
 	return l, nil

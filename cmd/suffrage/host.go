@@ -35,12 +35,32 @@ cautious word goes first: docs/kubernetes.md.`,
   suffrage host eligible h4 --reason "wired, SSD"
   suffrage host pin h1`,
 	}
-	c.AddCommand(newHostListCmd(),
-		newMarkCmd("eligible", "Allow the host a vote", func(m *membership.Mark, s membership.Say) { s.Value = true; m.Eligible = &s }),
-		newMarkCmd("ineligible", "Do not allow the host a vote", func(m *membership.Mark, s membership.Say) { m.Eligible = &s }),
-		newMarkCmd("pin", "Never take the host's vote automatically", func(m *membership.Mark, s membership.Say) { s.Value = true; m.Pinned = &s }),
-		newMarkCmd("unpin", "Allow the host's vote to be taken", func(m *membership.Mark, s membership.Say) { m.Pinned = &s }))
+	c.AddCommand(newHostListCmd())
+	for _, m := range markings {
+		c.AddCommand(newMarkCmd(m))
+	}
 	return c
+}
+
+// marking is one word of the owner on a host.
+type marking struct {
+	verb, short string
+	set         func(*membership.Mark, membership.Say)
+}
+
+var markings = []marking{
+	{"eligible", "Allow the host a vote", func(m *membership.Mark, s membership.Say) { s.Value = true; m.Eligible = &s }},
+	{"ineligible", "Do not allow the host a vote", func(m *membership.Mark, s membership.Say) { m.Eligible = &s }},
+	{"pin", "Never take the host's vote automatically", func(m *membership.Mark, s membership.Say) { s.Value = true; m.Pinned = &s }},
+	{"unpin", "Allow the host's vote to be taken", func(m *membership.Mark, s membership.Say) { m.Pinned = &s }},
+}
+
+// mark writes one word on a host down, and gives all that are said of it then.
+func (f *fleet) mark(ctx context.Context, host string, m marking, say membership.Say) (membership.Mark, error) {
+	return etcd.UpdateMark(ctx, f.client, host, func(there membership.Mark) (membership.Mark, error) {
+		m.set(&there, say)
+		return there, nil
+	})
 }
 
 // HostMark is one row of `suffrage host list -o json`.
@@ -66,7 +86,7 @@ func newHostListCmd() *cobra.Command {
 			defer f.close()
 			ctx, cancel := context.WithTimeout(c.Context(), f.callTimeout())
 			defer cancel()
-			marks, err := marks(ctx, f.client, f.nodes)
+			marks, _, err := marks(ctx, f.client, f.nodes)
 			if err != nil {
 				return f.unreachable(err)
 			}
@@ -96,11 +116,11 @@ func newHostListCmd() *cobra.Command {
 	}
 }
 
-func newMarkCmd(verb, short string, set func(*membership.Mark, membership.Say)) *cobra.Command {
+func newMarkCmd(m marking) *cobra.Command {
 	c := &cobra.Command{
-		Use:               verb + " HOST",
-		Short:             short,
-		Example:           fmt.Sprintf("  suffrage host %s h4 --reason \"new SSD\"", verb),
+		Use:               m.verb + " HOST",
+		Short:             m.short,
+		Example:           fmt.Sprintf("  suffrage host %s h4 --reason \"new SSD\"", m.verb),
 		Args:              exactly("HOST"),
 		ValidArgsFunction: completeHosts,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -119,10 +139,7 @@ func newMarkCmd(verb, short string, set func(*membership.Mark, membership.Say)) 
 			}
 			ctx, cancel := context.WithTimeout(c.Context(), f.callTimeout())
 			defer cancel()
-			mark, err := etcd.UpdateMark(ctx, f.client, args[0], func(m membership.Mark) (membership.Mark, error) {
-				set(&m, say)
-				return m, nil
-			})
+			mark, err := f.mark(ctx, args[0], m, say)
 			if err != nil {
 				return f.unreachable(err)
 			}
@@ -132,7 +149,7 @@ func newMarkCmd(verb, short string, set func(*membership.Mark, membership.Say)) 
 			}
 			fmt.Fprintf(c.OutOrStdout(), "%s is %s, said by %s\n", args[0], mark.Word(), say.By)
 			if f.nodes != nil { // it was said all the same, whatever the API server answers
-				all, err := marks(ctx, f.client, f.nodes)
+				all, _, err := marks(ctx, f.client, f.nodes)
 				if err != nil {
 					fmt.Fprintln(c.ErrOrStderr(), "what its Node says cannot be read:", f.unreachable(err))
 				} else if both := all[args[0]]; both.Word() != mark.Word() {

@@ -52,7 +52,7 @@ an authority, made once, on one machine.`,
 		Args: cobra.NoArgs,
 	}
 	cmd.AddCommand(newIdentityInitCmd(), newIdentityShowCmd(), newIdentityCACmd(),
-		newIdentityRequestCmd(), newIdentitySignCmd(), newIdentityCheckCmd())
+		newIdentityRequestCmd(), newIdentitySignCmd(), newIdentityCheckCmd(), newIdentityDatastoreCmd())
 	return cmd
 }
 

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"encoding/json"
+	"errors"
 	"net/netip"
 	"net/url"
 	"os"
@@ -11,16 +13,21 @@ import (
 	"testing"
 	"time"
 
+	events "k8s.io/api/events/v1"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"suffrage/config"
 	leaseetcd "suffrage/lease/etcd"
 	"suffrage/lease/kubernetes"
 	"suffrage/membership"
+	"suffrage/membership/kube"
 	"suffrage/mesh-tests/kubetest"
 )
 
 // TestKubernetesSwap moves a fleet's Lease to Kubernetes as an owner would, with
 // the rules of deploy/kubernetes, and swaps under it. The API server is over the
 // fleet's own etcd. It is stopped in the middle of the swap, and started again.
+// The Nodes tell all of it.
 func TestKubernetesSwap(t *testing.T) {
 	if os.Getenv(kubetest.Variable) == "" {
 		t.Skip("SKIPPED: make kube-test runs it")
@@ -38,6 +45,10 @@ func TestKubernetesSwap(t *testing.T) {
 	}, user)
 	server.Apply(t, "../../deploy/kubernetes/namespace.yaml")
 	server.Apply(t, "../../deploy/kubernetes/rbac.yaml")
+	server.Apply(t, "../../deploy/kubernetes/nodes.yaml")
+	for _, h := range []string{"h2", "h5"} {
+		server.Create(t, "/api/v1/nodes", `{"apiVersion":"v1","kind":"Node","metadata":{"name":"`+h+`"}}`)
+	}
 	f.leaseIn(server.Kubeconfig(t, user))
 
 	f.until("a controller leads, with the Lease in Kubernetes", "h1", func(s Status) bool { return s.Controller != nil })
@@ -71,6 +82,7 @@ func TestKubernetesSwap(t *testing.T) {
 		t.Errorf("%s: members %v before, %v after: %s out, %s in", r.Outcome, r.MembersBefore, r.MembersAfter, r.OutMember, r.InMember)
 	}
 	t.Logf("%s → %s: %s %s", r.Out, r.In, r.Outcome, r.TurnedBack)
+	f.onNodes(server, r)
 
 	st, err := kubernetes.New(server.Config(kubetest.Admin), s.Kubernetes.Namespace)
 	if err != nil {
@@ -84,6 +96,15 @@ func TestKubernetesSwap(t *testing.T) {
 	if now, err := leaseetcd.New(f.client()).Get(t.Context()); err != nil || now.Version != before.Version {
 		t.Errorf("the Lease in etcd was written too: %+v (%v)", now.Record, err)
 	}
+
+	// Without the API server a controller leads all the same, and everybody is told
+	// why nothing is done.
+	server.Stop()
+	f.until("a status that says what is away", "h1", func(s Status) bool {
+		return s.Controller != nil && s.Leader != "" && slices.ContainsFunc(s.Decision.Refusals, func(r membership.Refusal) bool {
+			return r.Code == membership.MembershipUnknown && strings.Contains(r.Detail, "read Nodes at https://")
+		})
+	})
 }
 
 // settings are those of a host.
@@ -155,4 +176,31 @@ func (f *ownersFleet) swappedUnder(server *kubetest.Server) (r OperationRecord) 
 		f.t.Fatalf("%d operations, and the swap said: %s", len(ops), said)
 	}
 	return ops[0]
+}
+
+// onNodes waits until the Nodes say what became of the operation, each step of it.
+func (f *ownersFleet) onNodes(server *kubetest.Server, r OperationRecord) {
+	f.t.Helper()
+	role := map[bool]string{true: "voter", false: "standby"}
+	for host, votes := range map[string]bool{r.Out: r.Outcome != membership.Completed, r.In: r.Outcome == membership.Completed} {
+		f.wait("Node "+host+" that tells the end", func() bool {
+			var node meta.PartialObjectMetadata
+			var told events.EventList
+			if err := errors.Join(json.Unmarshal(server.Get(f.t, "/api/v1/nodes/"+host), &node),
+				json.Unmarshal(server.Get(f.t, "/apis/events.k8s.io/v1/namespaces/default/events?fieldSelector=regarding.name%3D"+host), &told)); err != nil {
+				f.t.Fatal(err)
+			}
+			has := func(reason, note string) bool {
+				return slices.ContainsFunc(told.Items, func(e events.Event) bool { return e.Reason == reason && strings.Contains(e.Note, note) })
+			}
+			for _, s := range r.Steps {
+				if !has(kube.StepBegun, ": "+s.Name+" (") {
+					return false
+				}
+			}
+			said := node.Annotations[kube.Role]
+			return has(kube.OperationEnded, string(r.Outcome)) && node.Annotations[kube.Operation] == "" &&
+				(said == role[votes] || votes && said == "leader")
+		})
+	}
 }

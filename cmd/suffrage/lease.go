@@ -52,13 +52,14 @@ func (s Settings) open(client *clientv3.Client) (shared, error) {
 }
 
 // marks are what the owner says of hosts in etcd and on their Nodes. With an
-// error those that could be read are given, for display.
-func marks(ctx context.Context, kv clientv3.KV, nodes *kube.Nodes) (map[string]membership.Mark, error) {
+// error those that could be read are given, for display. Beside them are signs of
+// other controllers of membership.
+func marks(ctx context.Context, kv clientv3.KV, nodes *kube.Nodes) (map[string]membership.Mark, []membership.Foreign, error) {
 	said, err := etcd.Marks(ctx, kv)
 	if nodes == nil {
-		return said, err
+		return said, nil, err
 	}
-	on, onErr := nodes.Marks(ctx)
+	on, foreign, onErr := nodes.Marks(ctx)
 	all := map[string]membership.Mark{}
 	for host, m := range on {
 		all[host] = said[host].And(m)
@@ -68,5 +69,5 @@ func marks(ctx context.Context, kv clientv3.KV, nodes *kube.Nodes) (map[string]m
 			all[host] = m
 		}
 	}
-	return all, errors.Join(err, onErr)
+	return all, foreign, errors.Join(err, onErr)
 }

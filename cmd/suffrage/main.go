@@ -12,6 +12,8 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -24,7 +26,8 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), ends...)
 	defer stop()
-	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+	name, args := called(os.Args[0], os.Args[1:])
+	os.Exit(runAs(ctx, name, args, os.Stdout, os.Stderr))
 }
 
 // Exit codes. docs/commands.md has them.
@@ -37,7 +40,12 @@ const (
 
 // run is main without the process: tests call it.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	return runAs(ctx, "suffrage", args, stdout, stderr)
+}
+
+func runAs(ctx context.Context, name string, args []string, stdout, stderr io.Writer) int {
 	root := newRoot()
+	rename(root, name)
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
@@ -49,7 +57,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if errors.As(err, &quiet) && quiet.err == nil {
 		return quiet.code
 	}
-	fmt.Fprintln(stderr, "suffrage:", err)
+	fmt.Fprintf(stderr, "%s: %v\n", name, err)
 	if errors.As(err, &quiet) {
 		return quiet.code
 	}
@@ -79,6 +87,9 @@ func usage(err error) error {
 	return &exitError{exitUsage, err}
 }
 
+// moreForms is the annotation of a command that has other forms of its answer too.
+const moreForms = "forms"
+
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "suffrage",
@@ -106,8 +117,9 @@ line, or a file that a person wrote, is wrong. docs/commands.md has the forms of
 		return usage(fmt.Errorf("%w; see: %s --help", err, c.CommandPath()))
 	})
 	root.PersistentPreRunE = func(c *cobra.Command, _ []string) error {
-		if o, _ := c.Flags().GetString("output"); o != "text" && o != "json" {
-			return usage(fmt.Errorf("--output %q: allowed are text and json", o))
+		o, _ := c.Flags().GetString("output")
+		if forms := strings.Fields(c.Annotations[moreForms]); o != "text" && o != "json" && !slices.Contains(forms, o) {
+			return usage(fmt.Errorf("--output %q: allowed are %s and json", o, strings.Join(append([]string{"text"}, forms...), ", ")))
 		}
 		return nil
 	}
@@ -118,7 +130,7 @@ line, or a file that a person wrote, is wrong. docs/commands.md has the forms of
 			root.AddCommand(c)
 		}
 	}
-	add("look", newStatusCmd(), newTopCmd(), newExplainCmd(), newPlanCmd(), newObserveCmd(), newOperationsCmd(), newDemoCmd(), newDecideCmd(), newReplayCmd())
+	add("look", newStatusCmd(), newTopCmd(), newExplainCmd(), newPlanCmd(), newObserveCmd(), newOperationsCmd(), newDemoCmd(), newDecideCmd(), newReplayCmd(), newReportCmd())
 	add("say", newHostCmd(), newModeCmd(), newPauseCmd(), newResumeCmd(), newSwapCmd(), newTargetCmd(), newRemoveDeadCmd(), newClearQuarantineCmd(), newSnapshotCmd(), newClusterCmd())
 	add("run", newAgentCmd(), newControllerCmd(), newMemberCmd(), newIdentityCmd(), newConfigCmd(), newManCmd())
 	strict(root)

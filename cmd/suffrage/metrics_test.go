@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"suffrage/agent"
+	"suffrage/endpoint"
 	"suffrage/membership/control"
 	"suffrage/snapshots"
 )
@@ -21,6 +22,9 @@ func TestMetricsPageSaysTheSameAsTheCode(t *testing.T) {
 	reg := &names{found: map[string]string{}}
 	control.NewMetrics(reg, &control.Loop{})
 	if _, err := snapshots.NewMetrics(reg); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := endpoint.NewMetrics(reg); err != nil {
 		t.Fatal(err)
 	}
 	for _, d := range agent.Described() {

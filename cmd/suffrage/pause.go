@@ -18,13 +18,20 @@ type PauseShown struct {
 	Open string `json:"open,omitempty"`
 }
 
+// pauseDoes is what a pause does.
+const pauseDoes = `Suffrage goes on looking and reporting, and starts nothing new. An operation
+under way turns back if nothing was changed yet, and else goes on to its next
+safe place.`
+
+// resumeDoes is what lifting it does.
+const resumeDoes = "Suffrage may start operations again, in mode active."
+
 func newPauseCmd() *cobra.Command {
 	return pauseCmd(true, &cobra.Command{
 		Use:   "pause",
 		Short: "Start nothing new, for the whole fleet, until resume",
-		Long: `Suffrage goes on looking and reporting, and starts nothing new. An operation
-under way turns back if nothing was changed yet, and else goes on to its next
-safe place. It is kept in etcd with who said so, when and why.
+		Long: pauseDoes + `
+It is kept in etcd with who said so, when and why.
 
 Exit codes: 0 paused; 1 not, with the reason; 2 wrong arguments or settings.`,
 		Example: `  suffrage pause --reason "moving the rack"`,
@@ -35,7 +42,7 @@ func newResumeCmd() *cobra.Command {
 	return pauseCmd(false, &cobra.Command{
 		Use:     "resume",
 		Short:   "Let Suffrage start operations again, after pause",
-		Long:    "Lifts what `suffrage pause` said.\n\nExit codes: 0 resumed; 1 not, with the reason; 2 wrong arguments or settings.",
+		Long:    "Lifts what `suffrage pause` said: " + resumeDoes + "\n\nExit codes: 0 resumed; 1 not, with the reason; 2 wrong arguments or settings.",
 		Example: "  suffrage resume",
 	})
 }
@@ -55,10 +62,7 @@ func pauseCmd(pause bool, c *cobra.Command) *cobra.Command {
 			return err
 		}
 		say := membership.Say{Value: pause, By: s.By, At: s.At, Reason: s.Reason}
-		if _, err := etcd.UpdatePolicy(ctx, f.client, func(p etcd.Policy) (etcd.Policy, error) {
-			p.Paused = &say
-			return p, nil
-		}); err != nil {
+		if err := f.pause(ctx, say); err != nil {
 			return f.unreachable(err)
 		}
 		shown := PauseShown{Paused: say}
@@ -85,4 +89,13 @@ func pauseCmd(pause bool, c *cobra.Command) *cobra.Command {
 	}
 	sayFlags(c)
 	return c
+}
+
+// pause writes down that nothing new is started, or that it may be.
+func (f *fleet) pause(ctx context.Context, say membership.Say) error {
+	_, err := etcd.UpdatePolicy(ctx, f.client, func(p etcd.Policy) (etcd.Policy, error) {
+		p.Paused = &say
+		return p, nil
+	})
+	return err
 }

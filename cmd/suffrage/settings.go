@@ -14,12 +14,14 @@ import (
 	"suffrage/agent"
 	"suffrage/apiserver"
 	"suffrage/config"
+	"suffrage/endpoint"
 	"suffrage/fitness"
 	"suffrage/identity"
 	"suffrage/lease"
 	"suffrage/member"
 	"suffrage/membership"
 	"suffrage/membership/etcd"
+	"suffrage/page"
 	"suffrage/snapshots"
 )
 
@@ -40,6 +42,7 @@ type Settings struct {
 	Controller ControllerSettings `yaml:"controller"`
 	Kubernetes apiserver.Config   `yaml:"kubernetes"`
 	Snapshots  snapshots.Config   `yaml:"snapshots"`
+	Endpoint   endpoint.Config    `yaml:"endpoint"`
 }
 
 // ControllerSettings are the controller's and the owner's policy.
@@ -49,6 +52,8 @@ type ControllerSettings struct {
 	Mode string `yaml:"mode"`
 	// Metrics is where /metrics, /livez, /readyz and /decision are served.
 	Metrics string `yaml:"metrics"`
+	// Page is the page in the browser.
+	Page page.Config `yaml:"page"`
 	// Round is the time between two rounds; one to twenty sample periods.
 	Round fitness.Duration `yaml:"round"`
 	// HostTimeout bounds the pull of one agent. Too low and a slow host seems
@@ -91,6 +96,7 @@ func DefaultSettings() Settings {
 		Controller: ControllerSettings{
 			Mode:        "dry-run",
 			Metrics:     "127.0.0.1:7402",
+			Page:        page.DefaultConfig(),
 			Round:       fitness.Duration(3 * time.Second),
 			HostTimeout: fitness.Duration(2 * time.Second),
 			SessionTTL:  fitness.Duration(etcd.DefaultTTL),
@@ -104,6 +110,7 @@ func DefaultSettings() Settings {
 		},
 		Kubernetes: apiserver.DefaultConfig(),
 		Snapshots:  snapshots.DefaultConfig(),
+		Endpoint:   endpoint.DefaultConfig(),
 	}
 }
 
@@ -121,6 +128,7 @@ func (s Settings) Validate() error {
 	return errors.Join(append(errs,
 		config.Under("agent", s.Agent.Validate()),
 		config.Under("snapshots", s.Snapshots.Validate()),
+		config.Under("endpoint", s.Endpoint.Validate()),
 		config.Under("kubernetes", s.Kubernetes.Validate()),
 		config.Under("controller", s.Controller.validate(s.Agent.Period, s.Member.ElectionTimeout)))...)
 }
@@ -159,7 +167,7 @@ func (c ControllerSettings) validate(period, election fitness.Duration) error {
 		bad("lease_store", strconv.Quote(c.LeaseStore), inEtcd+" or "+inKubernetes)
 	}
 	c.Lease.ElectionTimeout = election
-	errs = append(errs, config.Under("lease", c.Lease.Validate()))
+	errs = append(errs, config.Under("lease", c.Lease.Validate()), config.Under("page", c.Page.Validate()))
 	l := c.Limits
 	for _, d := range []struct {
 		key string

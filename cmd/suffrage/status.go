@@ -43,6 +43,8 @@ type HostStatus struct {
 	Agent   bool            `json:"agent"` // it answered
 	Error   string          `json:"error,omitempty"`
 	Verdict fitness.Verdict `json:"verdict"`
+	// Endpoint is where its datastore endpoint leads; null where it has none.
+	Endpoint *fitness.EndpointFacts `json:"endpoint,omitempty"`
 }
 
 func newStatusCmd() *cobra.Command {
@@ -77,7 +79,7 @@ func (f *fleet) status(l look) Status {
 		verdicts[d.Host] = d
 	}
 	for _, h := range v.Hosts {
-		hs := HostStatus{Host: h.Name, Role: role(v, h.Name), Mark: h.Mark, Agent: h.Reachable, Error: h.Error, Verdict: verdicts[h.Name]}
+		hs := HostStatus{Host: h.Name, Role: v.Role(h.Name), Mark: h.Mark, Agent: h.Reachable, Error: h.Error, Verdict: verdicts[h.Name], Endpoint: h.Facts.Endpoint}
 		if hs.Role == "leader" {
 			s.Leader = h.Name
 		}
@@ -89,28 +91,6 @@ func (f *fleet) status(l look) Status {
 	})
 	return s
 }
-
-func role(v membership.View, host string) string {
-	leader := v.Leader()
-	for _, m := range v.Members {
-		switch {
-		case m.Host != host:
-			continue
-		case m.Learner:
-			return "learner"
-		case m.ID == leader:
-			return "leader"
-		}
-		return "voter"
-	}
-	if v.Error != "" {
-		return unknownRole // nobody is a standby for want of a member list
-	}
-	return "standby"
-}
-
-// unknownRole is that of a host while the member list cannot be read.
-const unknownRole = "unknown"
 
 // count says how many vote.
 func (s Status) count() string {

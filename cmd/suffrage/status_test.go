@@ -33,10 +33,10 @@ func TestStatusSaysWhatIsNotKnown(t *testing.T) {
 	if strings.Contains(got, "voters of") || !strings.Contains(got, "voters not known, target 3") {
 		t.Errorf("nobody counted the voters:\n%s", got)
 	}
-	if got := role(membership.View{Error: "no quorum"}, "h3"); got != "unknown" {
+	if got := (membership.View{Error: "no quorum"}).Role("h3"); got != "unknown" {
 		t.Errorf("without a member list h3 is %s", got)
 	}
-	if got := role(membership.View{}, "h3"); got != "standby" {
+	if got := (membership.View{}).Role("h3"); got != "standby" {
 		t.Errorf("h3, which is in no member list, is %s", got)
 	}
 	// Others measured the way to it: that it is unfit has a reason, and so has that

@@ -71,7 +71,7 @@ func askSwap(c *cobra.Command, args []string) error {
 	if err := requestDecided(c, l.in, q); err != nil {
 		return err
 	}
-	if err := confirm(c, fmt.Sprintf("%s will lose its vote and %s will get it.", q.Out, q.In)); err != nil {
+	if err := confirm(c, swapDoes(q)); err != nil {
 		return err
 	}
 	op, err := f.ask(c, q, l.in.Operations)
@@ -79,6 +79,11 @@ func askSwap(c *cobra.Command, args []string) error {
 		return err
 	}
 	return printAsked(c, op)
+}
+
+// swapDoes is the question before a swap.
+func swapDoes(q membership.Request) string {
+	return fmt.Sprintf("%s will lose its vote and %s will get it.", q.Out, q.In)
 }
 
 // ask puts a request that is taken up at once or not at all, and follows it to
@@ -112,14 +117,11 @@ func lifts(q membership.Request) string {
 
 // requestDecided shows what would be done for a request, or ends with why nothing is.
 func requestDecided(c *cobra.Command, in membership.Inputs, q membership.Request) error {
-	switch {
-	case in.Open != nil:
-		return fmt.Errorf("nothing was asked for: one operation at a time, and %s (%s), asked by %s, has been open since %s: suffrage operations show %[1]s",
-			in.Open.ID, in.Open.Title(), in.Open.By, stampOf(in.Open.Begun))
-	case in.Request != nil && q.Dead != "" && in.Request.Target != 0:
-		fmt.Fprintf(c.ErrOrStderr(), "this takes the place of what is asked for: %s; ask again afterwards\n\n", in.Request)
+	switch err := inTheWay(in, q); {
+	case err != nil:
+		return err
 	case in.Request != nil:
-		return fmt.Errorf("nothing was asked for: one request at a time, and there is one since %s: %s; %s", stampOf(in.Request.At), in.Request, lifts(*in.Request))
+		fmt.Fprintf(c.ErrOrStderr(), "this takes the place of what is asked for: %s; ask again afterwards\n\n", in.Request)
 	}
 	in.Request = &q
 	d := membership.Decide(in)
@@ -134,6 +136,19 @@ func requestDecided(c *cobra.Command, in membership.Inputs, q membership.Request
 		return dryRun(d)
 	}
 	return fmt.Errorf("nothing was asked for: %s would be refused", asked(q))
+}
+
+// inTheWay is what comes before a request, an operation or another request.
+func inTheWay(in membership.Inputs, q membership.Request) error {
+	switch {
+	case in.Open != nil:
+		return fmt.Errorf("nothing was asked for: one operation at a time, and %s (%s), asked by %s, has been open since %s: suffrage operations show %[1]s",
+			in.Open.ID, in.Open.Title(), in.Open.By, stampOf(in.Open.Begun))
+	case in.Request != nil && q.Dead != "" && in.Request.Target != 0: // it takes its place
+	case in.Request != nil:
+		return fmt.Errorf("nothing was asked for: one request at a time, and there is one since %s: %s; %s", stampOf(in.Request.At), in.Request, lifts(*in.Request))
+	}
+	return nil
 }
 
 // printRefused is the answer where nothing is asked for: the plan where there is

@@ -10,20 +10,21 @@ import (
 	"time"
 
 	"suffrage/fitness"
+	"suffrage/page"
 )
 
-// page is which of its pictures a screen shows.
-type page int
+// picture is which of its pictures a screen shows.
+type picture int
 
 const (
-	pageFleet page = iota
+	pageFleet picture = iota
 	pageHost
 	pageDecision
 	pageOperations
 	pageHelp
 )
 
-var pageNames = map[page]string{pageFleet: "fleet", pageHost: "host", pageDecision: "decision", pageOperations: "operations", pageHelp: "keys"}
+var pageNames = map[picture]string{pageFleet: "fleet", pageHost: "host", pageDecision: "decision", pageOperations: "operations", pageHelp: "keys"}
 
 // screen is what top shows. It knows no terminal: keys and looks go in, lines
 // come out.
@@ -31,7 +32,7 @@ type screen struct {
 	from    *fleet
 	colours bool
 
-	page   page
+	page   picture
 	host   string // the one that is chosen, by name: rows move
 	scroll int
 	height int // of the last picture
@@ -221,13 +222,7 @@ func (s *screen) fleet(w io.Writer, now time.Time) {
 // window is full. That a pair is slow is the fault of one end, mostly: the other
 // gets no "!".
 func (s *screen) figure(v fitness.Verdict, sig fitness.Signal) string {
-	var worst *fitness.Reading
-	for i := range s.look.in.Readings {
-		r := &s.look.in.Readings[i]
-		if (r.Host == v.Host || r.Peer == v.Host) && r.Signal == sig && r.Count == fitness.WindowSize && (worst == nil || r.Figure > worst.Figure) {
-			worst = r
-		}
-	}
+	worst := page.WorstReading(s.look.in.Readings, v.Host, sig)
 	if worst == nil {
 		return "?"
 	}

@@ -2,6 +2,9 @@ package main
 
 import (
 	"bytes"
+	"fmt"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -63,4 +66,35 @@ func TestEveryCommandShowsAnExample(t *testing.T) {
 		}
 	}
 	walk(newRoot())
+}
+
+// The page of exit codes has every one that the program ends with.
+func TestExitCodesAreDocumented(t *testing.T) {
+	page := contentOf(t, "../../docs/commands.md")
+	for _, code := range []int{exitOK, exitFailed, exitUsage, exitFenced} {
+		if !strings.Contains(page, fmt.Sprintf("\n| %d | ", code)) {
+			t.Errorf("docs/commands.md has no row for exit code %d", code)
+		}
+	}
+	constants := regexp.MustCompile(`(?m)^\texit\w+ += \d+`).FindAllString(contentOf(t, "main.go"), -1)
+	if len(constants) != 4 {
+		t.Errorf("main.go has the codes %q: name the new one here and in docs/commands.md", constants)
+	}
+}
+
+// Only top paints, and top asks NO_COLOR: nothing else sends a terminal anything
+// but text, so there is nothing else to ask.
+func TestOnlyTopPaints(t *testing.T) {
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		if strings.HasPrefix(f, "top") || strings.HasSuffix(f, "_test.go") {
+			continue
+		}
+		if strings.Contains(contentOf(t, f), `\x1b`) || strings.Contains(contentOf(t, f), `\033`) {
+			t.Errorf("%s paints: let it respect NO_COLOR, and a terminal only", f)
+		}
+	}
 }

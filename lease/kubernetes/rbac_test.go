@@ -33,7 +33,7 @@ func TestDeployedRules(t *testing.T) {
 	s := kubetest.New(t, user)
 	s.Apply(t, deployed+"namespace.yaml")
 	var role rbac.Role
-	if err := json.Unmarshal(s.Apply(t, deployed+"rbac.yaml")["Role"], &role); err != nil {
+	if err := json.Unmarshal(s.Apply(t, deployed+"rbac.yaml")[roles(ns)+"/suffrage"], &role); err != nil {
 		t.Fatal(err)
 	}
 	if role.Name == "" || role.Namespace != ns {

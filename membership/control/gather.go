@@ -29,6 +29,8 @@ type Entries struct {
 	// Say writes what the owner said while it runs over what the settings say,
 	// nil where that is nothing.
 	Say func(*membership.Policy)
+	// Foreign are signs of other controllers of membership.
+	Foreign []membership.Foreign
 	// Removals are asked for now; Operations ended in the last days.
 	Removals   []membership.Removal
 	Operations []membership.Operation
@@ -55,7 +57,7 @@ type Book interface {
 type Roster struct{ Name, Address string }
 
 // Gatherer makes Inputs. It keeps what the agents told before, so that each
-// round pulls only what is new. Not safe for concurrent use.
+// round pulls only what is new. Not safe for concurrent use, but for Series.
 type Gatherer struct {
 	Agents  Agents
 	Cluster Cluster
@@ -65,6 +67,8 @@ type Gatherer struct {
 	// HostTimeout bounds the pull of one host; one that hangs delays no other.
 	HostTimeout time.Duration
 
+	// mu guards what Series reads, while a round writes it: told and the series in it.
+	mu       sync.Mutex
 	told     map[string]*told
 	voters   map[string]string // host → member ID, of the last view with a quorum
 	seen     map[string]since  // host name → how long its agent has (not) answered
@@ -87,8 +91,11 @@ type pulled struct {
 // Gather takes one consistent look: the agents and etcd side by side, each host
 // with its own timeout.
 func (g *Gatherer) Gather(ctx context.Context) (membership.Inputs, error) {
-	if g.told == nil {
-		g.told, g.seen = map[string]*told{}, map[string]since{}
+	if g.seen == nil {
+		g.seen = map[string]since{}
+		g.mu.Lock()
+		g.told = map[string]*told{}
+		g.mu.Unlock()
 	}
 	hosts := g.Hosts()
 	results := make([]pulled, len(hosts))
@@ -136,7 +143,7 @@ func (g *Gatherer) Gather(ctx context.Context) (membership.Inputs, error) {
 		view.Hosts = append(view.Hosts, g.host(r, entries.Marks[r.host.Name], now))
 	}
 	slices.SortFunc(view.Hosts, func(a, b membership.Host) int { return strings.Compare(a.Name, b.Name) })
-	view.Removals = entries.Removals
+	view.Removals, view.Foreign = entries.Removals, entries.Foreign
 	in := membership.Inputs{Version: membership.InputsVersion, Now: now.UTC(), Policy: g.policy(view), View: view,
 		Operations: entries.Operations, Controllers: entries.Controllers, Previous: g.previous}
 	if entries.Say != nil {

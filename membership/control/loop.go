@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"suffrage/fitness"
 	"suffrage/membership"
 )
 
@@ -18,8 +19,11 @@ type Loop struct {
 	// Round is the time between the starts of two rounds.
 	Round    time.Duration
 	Recorder *Recorder // nil keeps nothing
+	Timeline *Timeline // nil keeps none
 	Metrics  *Metrics
 	Log      *slog.Logger
+	// Publish is told every round; nil tells nobody. It must not wait for anything.
+	Publish func(membership.Inputs, membership.Decision)
 
 	// Acting is nil in dry-run.
 	Acting *Acting
@@ -34,6 +38,8 @@ type State struct {
 	Inputs   membership.Inputs
 	Decision membership.Decision
 	Took     time.Duration
+	// Series gives copies of what a host's agent told so far.
+	Series func(host string) []fitness.Series
 }
 
 // Leading reports whether Run is at work.
@@ -45,6 +51,9 @@ func (l *Loop) Last() *State { return l.last.Load() }
 // Run decides until the context ends. It leaves nothing behind.
 func (l *Loop) Run(ctx context.Context) error {
 	l.key = ""
+	if l.Timeline != nil {
+		l.Timeline.Begin() // another controller may have led meanwhile
+	}
 	l.leads.Store(true)
 	defer func() {
 		l.leads.Store(false)
@@ -102,12 +111,21 @@ func (l *Loop) look(ctx context.Context, open *membership.Operation, o *Operator
 		l.Log.Warn("ages of the decision not written down", "err", err)
 	}
 	took := time.Since(began)
-	l.last.Store(&State{in, d, took})
+	l.last.Store(&State{in, d, took, l.Gatherer.Series})
+	if l.Publish != nil {
+		l.Publish(in, d)
+	}
 	l.Metrics.count(d, took)
 	if k := d.Key(); k != l.key {
 		l.key = k
 		l.Metrics.changes.Inc()
 		l.changed(in, d)
+	}
+	if l.Timeline != nil {
+		if err := l.Timeline.Note(in, d); err != nil {
+			l.Metrics.recordFailures.Inc()
+			l.Log.Error("timeline not kept", "err", err)
+		}
 	}
 	return in, d, nil
 }

@@ -35,10 +35,20 @@ type running struct {
 // start runs a loop over the fleet until the test ends. Call it in a bubble.
 func start(t *testing.T, f *testFleet) *running {
 	t.Helper()
+	r := prepare(t, f)
+	r.run(t)
+	return r
+}
+
+func prepare(t *testing.T, f *testFleet) *running {
 	r := &running{testFleet: f, logs: &bytes.Buffer{}, dir: filepath.Join(t.TempDir(), "decisions"), reg: prometheus.NewRegistry()}
 	r.loop = &Loop{Gatherer: f.gatherer(), Round: f.period, Recorder: &Recorder{Dir: r.dir, MaxFiles: 100, MaxBytes: 100 << 20},
 		Log: slog.New(slog.NewTextHandler(r.logs, nil))}
 	NewMetrics(r.reg, r.loop)
+	return r
+}
+
+func (r *running) run(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() { done <- r.loop.Run(ctx) }()
@@ -51,7 +61,6 @@ func start(t *testing.T, f *testFleet) *running {
 			t.Error("a loop that ended still shows a decision")
 		}
 	})
-	return r
 }
 
 // after lets time pass and gives the newest decision.

@@ -51,7 +51,7 @@ type Order struct {
 
 // Removals keeps the annotations by which removals are asked for. A request is
 // written only while the Lease is held with its Term. Whoever acts on it reads
-// it again right before, has ended its call within 20 seconds of that, and at
+// it, which is never while it is Held, reads it again right before, has ended its call within 20 seconds of that, and at
 // that moment asks the same as the operation did: the mode is active; the
 // operation is open and has not turned back; the members are those from before
 // and the newcomer; name, address and ID are this member's; it does not lead;
@@ -209,8 +209,8 @@ func (o *Operator) do(ctx context.Context, in membership.Inputs, op membership.O
 		return o.Members.MoveLeader(ctx, a.Member)
 	case membership.RemoveMember:
 		return o.Members.Remove(ctx, a.Member)
-	case membership.RequestRemoval:
-		return o.Removals.Request(ctx, o.Journal.Term(), membership.Removal{Host: a.Host, Member: a.Member, Operation: op.ID, At: in.Now})
+	case membership.AnnounceRemoval, membership.RequestRemoval:
+		return o.Removals.Request(ctx, o.Journal.Term(), membership.Removal{Host: a.Host, Member: a.Member, Operation: op.ID, At: in.Now, Held: a.Verb == membership.AnnounceRemoval})
 	case membership.WithdrawRemoval:
 		return o.Removals.Withdraw(ctx, a.Host, op.ID)
 	case membership.StartMember:

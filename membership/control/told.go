@@ -2,6 +2,7 @@ package control
 
 import (
 	"maps"
+	"slices"
 	"time"
 
 	"suffrage/fitness"
@@ -31,7 +32,9 @@ func (g *Gatherer) forget(v membership.View) {
 		voters[m.Host] = m.ID
 	}
 	if g.voters != nil && !maps.Equal(voters, g.voters) {
+		g.mu.Lock()
 		clear(g.told)
+		g.mu.Unlock()
 	}
 	g.voters = voters
 }
@@ -43,6 +46,8 @@ func (g *Gatherer) takeIn(p pulled) {
 	if p.err != nil {
 		return
 	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
 	r := p.report
 	t := g.told[p.host.Name]
 	switch {
@@ -92,6 +97,24 @@ func (g *Gatherer) takeIn(p pulled) {
 	}
 	r.Series = nil
 	t.last, t.report, t.received, t.fresh = r.Last, r, p.received, true
+}
+
+// Series gives copies of what a host's agent told so far: the newest samples of each
+// signal. Safe while Gather is at work.
+func (g *Gatherer) Series(host string) []fitness.Series {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	t := g.told[host]
+	if t == nil {
+		return nil
+	}
+	var out []fitness.Series
+	for _, s := range t.series {
+		c := *s
+		c.Samples, c.Bounds = slices.Clone(s.Samples), slices.Clone(s.Bounds)
+		out = append(out, c)
+	}
+	return out
 }
 
 // newest keeps the last n samples in place, so that the array does not grow.

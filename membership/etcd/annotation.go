@@ -40,6 +40,8 @@ type Annotation struct {
 	Term      lease.Term `json:"term"`
 	// At is when it was asked, by the clock of who asked.
 	At time.Time `json:"at"`
+	// Held: the removal is announced and not to be acted on yet.
+	Held bool `json:"held,omitempty"`
 	// Acting is the host whose removal controller has begun to act.
 	Acting string `json:"acting,omitempty"`
 	// Refused is why the removal controller will not act on it, for ever: ask
@@ -120,7 +122,7 @@ func Removals(ctx context.Context, kv clientv3.KV) ([]membership.Removal, error)
 	}
 	var out []membership.Removal
 	for _, a := range all {
-		r := membership.Removal{Host: a.host, Member: a.Member, Operation: a.Operation, At: a.At, Refused: a.Refused}
+		r := membership.Removal{Host: a.host, Member: a.Member, Operation: a.Operation, At: a.At, Held: a.Held, Refused: a.Refused}
 		if a.bad != nil {
 			r.Refused = printable(fmt.Sprintf("%s cannot be read: %v", hostsPrefix+a.host+removeSuffix, a.bad), maxRefused)
 		}
@@ -146,14 +148,15 @@ func NewRequester(kv clientv3.KV, l Lease, term lease.Term, peer func(host strin
 	return &Requester{kv, l.Right(term), term, peer}
 }
 
-// Request asks for the removal of a host's member, whose name is the host's. The
-// same asked twice is asked once. One of the same operation that was refused, or
+// Request asks for the removal of a host's member, whose name is the host's, or
+// announces it where it is to be held. The same asked twice is asked once, and what
+// is asked for is not held any more. One of the same operation that was refused, or
 // is of an earlier Term, is asked anew; one of another operation is left alone.
 func (q *Requester) Request(ctx context.Context, term uint64, r membership.Removal) error {
 	if lease.Term(term) != q.term {
 		return fmt.Errorf("etcd: request removal of %s: %w: asked with term %d, held with %d", r.Host, lease.ErrLost, term, q.term)
 	}
-	a := Annotation{Member: r.Member, Name: r.Host, Peer: q.peer(r.Host), Operation: r.Operation, Term: q.term, At: r.At.UTC()}
+	a := Annotation{Member: r.Member, Name: r.Host, Peer: q.peer(r.Host), Operation: r.Operation, Term: q.term, At: r.At.UTC(), Held: r.Held}
 	if _, err := readAnnotation([]byte(a.write())); err != nil || strings.Contains(r.Host, "/") {
 		return fmt.Errorf("etcd: request removal of %q: incomplete: %+v: %w", r.Host, a, err)
 	}
@@ -171,7 +174,7 @@ func (q *Requester) Request(ctx context.Context, term uint64, r membership.Remov
 			return nil, fmt.Errorf("operation %s asked for it at %s and did not take it back", old.Operation, old.At.Format(time.RFC3339))
 		case old.Acting != "":
 			return nil, ErrActing
-		case old.Member == a.Member && old.Peer == a.Peer && old.Term == a.Term && old.Refused == "":
+		case old.Member == a.Member && old.Peer == a.Peer && old.Term == a.Term && old.Refused == "" && (a.Held || !old.Held):
 			return nil, nil
 		}
 		return put, nil

@@ -100,7 +100,7 @@ func (r *Remover) round(ctx context.Context, l Leadership) error {
 	}
 	r.say("", "")
 	for _, a := range all {
-		if a.bad != nil || a.Refused != "" {
+		if a.bad != nil || a.Refused != "" || a.Held {
 			continue
 		}
 		if a.Acting != "" && r.settled[a.host].IsZero() {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"suffrage/fitness"
@@ -94,6 +95,25 @@ func TestRemover(t *testing.T) {
 		t.Errorf("taken back twice is taken back: %v", err)
 	}
 
+	// Announced, which is not asked for; asked for, which is not announced any more.
+	for _, held := range []bool{true, true, false, true} {
+		a := ask
+		a.Held = held
+		if err := q.Request(r.ctx, uint64(q.term), a); err != nil {
+			t.Fatal(err)
+		}
+		all, err := Removals(r.ctx, kv)
+		if err != nil || len(all) != 1 || all[0].Held && !held {
+			t.Errorf("held %t: %+v, %v", held, all, err)
+		}
+	}
+	if all, err := Removals(r.ctx, kv); err != nil || all[0].Held {
+		t.Errorf("what is asked for was held again: %+v, %v", all, err)
+	}
+	if err := q.Withdraw(r.ctx, out.Name, "op-1"); err != nil {
+		t.Error(err)
+	}
+
 	var removers []*Remover
 	ends := make(chan error, 2)
 	ctx, stop := context.WithCancel(r.ctx)
@@ -141,6 +161,20 @@ func TestRemover(t *testing.T) {
 			other = m
 		}
 	}
+	// A whole round goes by with one that is only announced.
+	r.put(kv, hostsPrefix+out.Name+removeSuffix, with(func(a *Annotation) { a.Held = true }).write())
+	r.eventually("clients are to be led off it, says a member's own store", func() error {
+		led, err := Leaving(r.ctx, pb.NewKVClient(kv.ActiveConnection()))
+		if err == nil && len(led) != 1 {
+			err = fmt.Errorf("%v leave", led)
+		}
+		return err
+	})
+	refused("beside an announced one", good, other.Name, "is on host "+other.Name)
+	if all, err := Removals(r.ctx, kv); err != nil || len(all) != 1 || !all[0].Held || all[0].Refused != "" {
+		t.Errorf("the announced one: %+v, %v", all, err)
+	}
+	r.eventually("taken back", func() error { return WithdrawStale(r.ctx, kv, out.Name, "another") })
 	refused("another ID", with(func(a *Annotation) { a.Member = "beef" }), out.Name, "has its name or its peer URL")
 	refused("another member's ID", with(func(a *Annotation) { a.Member = other.ID }), out.Name, "has the name")
 	refused("another name", with(func(a *Annotation) { a.Name = other.Name }), out.Name, "names member")

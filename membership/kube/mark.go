@@ -12,7 +12,7 @@ import (
 	"suffrage/membership"
 )
 
-// Annotations on a Node. Each has the value true or false; the reason is beside
+// Annotations on a Node that the owner writes. Each has the value true or false; the reason is beside
 // it, under the same name with "-reason" behind.
 const (
 	Eligible = "suffrage.io/eligible"
@@ -60,14 +60,17 @@ func who(node meta.PartialObjectMetadata, name string) (by string, at time.Time)
 	return "its Node", time.Time{}
 }
 
-// line makes a text one line of printable characters that is not too long.
-func line(s string) string {
-	return cut(strings.Map(func(r rune) rune {
+// line makes a text one line that is not too long.
+func line(s string) string { return cut(printable(s), maxReason) }
+
+// printable makes a text one line of printable characters.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
 			return ' '
 		}
 		return r
-	}, s), maxReason)
+	}, s)
 }
 
 // cut keeps whole characters.

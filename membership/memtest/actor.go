@@ -35,7 +35,7 @@ func (a *Actor) Step() {
 		if a.seen[host].IsZero() {
 			a.seen[host] = a.c.Now
 		}
-		if r.Refused == "" && a.c.Now.Sub(a.seen[host]) >= a.Slow {
+		if r.Refused == "" && !r.Held && a.c.Now.Sub(a.seen[host]) >= a.Slow {
 			a.act(*r)
 		}
 	}

@@ -43,6 +43,7 @@ type Cluster struct {
 	Alarm           string
 	Hosts           []*Host // sorted by name
 	Removals        map[string]*membership.Removal
+	asked           map[string]time.Time // when each host's removal was first asked for
 	Lease           Lease
 	History         map[string]membership.Operation
 	Changed         time.Time // the newest change of members
@@ -67,7 +68,7 @@ type lateCall struct {
 // New is a healthy cluster: h1 to hN vote, standbys follow.
 func New(voters, standbys int) *Cluster {
 	c := &Cluster{Now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), ID: "c1", Removed: map[string]bool{}, Index: 500_000, Term: 7,
-		Removals: map[string]*membership.Removal{}, History: map[string]membership.Operation{}, cut: map[string]bool{}}
+		Removals: map[string]*membership.Removal{}, asked: map[string]time.Time{}, History: map[string]membership.Operation{}, cut: map[string]bool{}}
 	c.check.c = c
 	for i := range voters + standbys {
 		h := newHost(fmt.Sprintf("h%d", i+1))

@@ -194,6 +194,33 @@ func (c *Cluster) order(h *Host, o control.Order) error {
 	return nil
 }
 
+// leavesAfter is how long an endpoint needs to lead its clients off a voter whose
+// removal is asked for. That of h2 hangs and never does.
+const leavesAfter = 2 * time.Second
+
+// endpoint is where a host leads clients of etcd: to its own voter, else to the
+// leader, and off one that is to go. Hosts with an even number have one.
+func (c *Cluster) endpoint(h *Host) *fitness.EndpointFacts {
+	if (h.Name[len(h.Name)-1]-'0')%2 != 0 {
+		return nil
+	}
+	e := &fitness.EndpointFacts{Reads: c.Leader, Clients: 1}
+	for _, m := range c.Voters() {
+		if m.Host == h.Name {
+			e.Reads = m.ID
+		}
+	}
+	for host, r := range c.Removals {
+		if r.Member == e.Reads && h.Name != "h2" && c.Now.Sub(c.asked[host]) >= leavesAfter {
+			e.Reads = ""
+		}
+	}
+	if e.Reads != "" {
+		e.On = []string{e.Reads}
+	}
+	return e
+}
+
 // facts is what its agent tells.
 func (h *Host) facts() fitness.Facts {
 	return fitness.Facts{Link: fitness.Link{Class: fitness.Wired}, MemoryTotal: 8 << 30, DiskFree: 100 << 30, Disk: "ext4",

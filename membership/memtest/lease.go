@@ -173,7 +173,14 @@ func (p *Controller) Request(_ context.Context, term uint64, r membership.Remova
 			return err
 		}
 		p.c.check.requested(r, by)
-		p.c.Logf("removal of %s requested", r.Host)
+		if r.Held {
+			p.c.Logf("removal of %s announced", r.Host)
+		} else {
+			p.c.Logf("removal of %s requested", r.Host)
+		}
+		if p.c.Removals[r.Host] == nil {
+			p.c.asked[r.Host] = p.c.Now
+		}
 		p.c.Removals[r.Host] = &r
 		return nil
 	})

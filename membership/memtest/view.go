@@ -73,6 +73,7 @@ func (p *Controller) inputs() membership.Inputs {
 		x.Since = p.since("agent "+h.Name, x.Reachable, now)
 		if x.Reachable {
 			x.Facts = h.facts()
+			x.Facts.Endpoint = c.endpoint(h)
 		}
 		in.View.Hosts = append(in.View.Hosts, x)
 	}

@@ -33,7 +33,7 @@ func (s *Server) Kubeconfig(t testing.TB, user string) string {
 }
 
 // Apply creates the objects of a manifest, as Admin, and gives them as JSON by
-// their kinds.
+// their paths.
 func (s *Server) Apply(t testing.TB, file string) map[string][]byte {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -54,8 +54,9 @@ func (s *Server) Apply(t testing.TB, file string) map[string][]byte {
 		if !known {
 			t.Fatalf("%s has a %s, which is not known here", file, o.Kind)
 		}
-		s.Create(t, strings.Replace(path, "NS", o.Namespace, 1), string(object))
-		made[o.Kind] = object
+		path = strings.Replace(path, "NS", o.Namespace, 1)
+		s.Create(t, path, string(object))
+		made[path+"/"+o.Name] = object
 	}
 	return made
 }
@@ -67,4 +68,7 @@ var paths = map[string]string{
 	"ClusterRole":        "/apis/rbac.authorization.k8s.io/v1/clusterroles",
 	"ClusterRoleBinding": "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
 	"RoleBinding":        "/apis/rbac.authorization.k8s.io/v1/namespaces/NS/rolebindings",
+
+	"ValidatingAdmissionPolicy":        "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies",
+	"ValidatingAdmissionPolicyBinding": "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings",
 }

@@ -108,3 +108,13 @@ func (s *Server) As(t testing.TB, user, path string) int {
 	}
 	return code
 }
+
+// PatchAs is the status and the text that a user gets who patches a path.
+func (s *Server) PatchAs(t testing.TB, user, path, patch string) (int, string) {
+	t.Helper()
+	code, text := s.as(user, http.MethodPatch, path, mergePatch, []byte(patch))
+	if code == 0 {
+		t.Fatalf("%s patches %s: %s", user, path, text)
+	}
+	return code, string(text)
+}

@@ -66,14 +66,15 @@ type Server struct {
 // New starts both and waits until the server is ready.
 func New(t testing.TB, users ...string) *Server {
 	t.Helper()
-	needProgram(t)
+	Need(t)
 	etcd := membertest.New(t, membertest.Options{Size: 1})
 	s := Over(t, etcd.Members[0].Address, Below{Endpoints: etcd.Endpoints()}, users...)
 	s.Etcd = etcd
 	return s
 }
 
-func needProgram(t testing.TB) string {
+// Need gives the program, and skips a test where there is none.
+func Need(t testing.TB) string {
 	t.Helper()
 	program := os.Getenv(Variable)
 	if program == "" {
@@ -88,7 +89,7 @@ func Over(t testing.TB, near netip.Addr, below Below, users ...string) *Server {
 	t.Helper()
 	host := near.As4()
 	host[3] = 200
-	s := &Server{t: t, program: needProgram(t), below: below, address: netip.AddrPortFrom(netip.AddrFrom4(host), 6443), dir: t.TempDir()}
+	s := &Server{t: t, program: Need(t), below: below, address: netip.AddrPortFrom(netip.AddrFrom4(host), 6443), dir: t.TempDir()}
 	if err := s.keys(append([]string{Admin}, users...)); err != nil {
 		t.Fatal(err)
 	}
