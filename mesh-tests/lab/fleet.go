@@ -2,7 +2,6 @@ package lab
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"os"
@@ -35,18 +34,6 @@ type Plan struct {
 	// Timeout is etcd.timeout of the settings, StallTime controller.stall_time; 0
 	// for its default, and for 30 s.
 	Timeout, StallTime fitness.Duration
-	// Clocks are by how much those of hosts are off. They need ClockProgram, which
-	// mesh-tests/clock.sh builds.
-	Clocks       map[string]time.Duration
-	ClockProgram string
-}
-
-// program is what a host's commands begin with.
-func (p Plan) program(host string) []string {
-	if off := p.Clocks[host]; off != 0 {
-		return []string{"env", fmt.Sprintf("SUFFRAGE_LAB_CLOCK=%d", int(off.Seconds())), p.ClockProgram}
-	}
-	return []string{p.Program}
 }
 
 // Fleet is hosts with Suffrage on them.
@@ -56,7 +43,6 @@ type Fleet struct {
 	// Client is one of etcd's, in the tests' process.
 	Client *clientv3.Client
 
-	tls     *tls.Config // of Client
 	voters  []string
 	disks   map[string]*Disk
 	spaces  map[string]*Space
@@ -158,7 +144,7 @@ func (f *Fleet) makeNodes(d *demo.Fleet, p Plan) error {
 		if err != nil {
 			return err
 		}
-		n, err := newNode(h, dh, p.program(h.Name))
+		n, err := newNode(h, dh, p.Program)
 		if err != nil {
 			return errors.Join(err, h.Close())
 		}
@@ -199,9 +185,6 @@ func (f *Fleet) start(ctx context.Context, d *demo.Fleet) (err error) {
 	h := d.Hosts[0]
 	c.Endpoints, c.CA, c.Cert, c.Key = d.ClientURLs(), h.Path(demo.CAFile), h.Path(demo.CertFile), h.Path(demo.KeyFile)
 	if f.Client, err = c.Client(); err != nil {
-		return err
-	}
-	if f.tls, err = c.TLS(); err != nil {
 		return err
 	}
 	if err := retry(ctx, "mark the hosts", func() error { return f.mark(ctx) }); err != nil {
