@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"time"
 
+	"suffrage/demo"
 	"suffrage/membership"
 )
 
@@ -46,22 +47,41 @@ func (n *Node) get(ctx context.Context, url string) ([]byte, error) {
 		}
 		return c, err
 	}
-	client := http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}
+	b, err := ask(ctx, &http.Transport{DialContext: dial, DisableKeepAlives: true}, url)
+	if err != nil {
+		return nil, fmt.Errorf("lab: %s: %s: %w", n.Name, url, err)
+	}
+	return b, nil
+}
+
+// Metrics is what the etcd on a host tells Prometheus.
+func (f *Fleet) Metrics(ctx context.Context, host string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerLimit)
+	defer cancel()
+	url := fmt.Sprintf("https://%s:%d/metrics", Address(f.Node(host).Number), demo.ClientPort)
+	plain := f.tls.Clone()
+	plain.NextProtos = nil // which are gRPC's
+	b, err := ask(ctx, &http.Transport{TLSClientConfig: plain, DisableKeepAlives: true}, url)
+	if err != nil {
+		return "", fmt.Errorf("lab: %s: %w", url, err)
+	}
+	return string(b), nil
+}
+
+func ask(ctx context.Context, through *http.Transport, url string) ([]byte, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
-		return nil, fmt.Errorf("lab: %s: %w", n.Name, err)
+		return nil, err
 	}
+	client := http.Client{Transport: through}
 	answer, err := client.Do(r)
 	if err != nil {
-		return nil, fmt.Errorf("lab: %s: %w", n.Name, err)
+		return nil, err
 	}
 	defer answer.Body.Close()
 	b, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
 	if err == nil && answer.StatusCode != http.StatusOK {
 		err = errors.New(answer.Status)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("lab: %s: %s: %w", n.Name, url, err)
-	}
-	return b, nil
+	return b, err
 }

@@ -2,6 +2,7 @@ package lab
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"os"
@@ -43,6 +44,7 @@ type Fleet struct {
 	// Client is one of etcd's, in the tests' process.
 	Client *clientv3.Client
 
+	tls     *tls.Config // of Client
 	voters  []string
 	disks   map[string]*Disk
 	spaces  map[string]*Space
@@ -185,6 +187,9 @@ func (f *Fleet) start(ctx context.Context, d *demo.Fleet) (err error) {
 	h := d.Hosts[0]
 	c.Endpoints, c.CA, c.Cert, c.Key = d.ClientURLs(), h.Path(demo.CAFile), h.Path(demo.CertFile), h.Path(demo.KeyFile)
 	if f.Client, err = c.Client(); err != nil {
+		return err
+	}
+	if f.tls, err = c.TLS(); err != nil {
 		return err
 	}
 	if err := retry(ctx, "mark the hosts", func() error { return f.mark(ctx) }); err != nil {
