@@ -183,6 +183,8 @@ func TestNext(t *testing.T) {
 		{"nothing was recorded: no change was seen", etcd.Record{}, "c1", []string{"b", "a"}, etcd.Record{ClusterID: "c1", Members: []string{"a", "b"}, Since: t1}, true},
 		{"the same voters in another order", old, "c1", []string{"c", "b", "a"}, old, false},
 		{"one voter is another", old, "c1", []string{"a", "b", "d"}, etcd.Record{ClusterID: "c1", Members: []string{"a", "b", "d"}, Since: t1, Changed: t1}, true},
+		{"a clock that was ahead wrote it", etcd.Record{ClusterID: "c1", Members: []string{"a", "b"}, Since: t1.Add(time.Hour), Changed: t1.Add(time.Hour)}, "c1", []string{"a", "b"},
+			etcd.Record{ClusterID: "c1", Members: []string{"a", "b"}, Since: t1, Changed: t1}, true},
 		{"a restore: only the owner may accept it", old, "c2", []string{"x"}, old, false},
 		{"an observation without a list says nothing", old, "c1", nil, old, false},
 		{"nor one without a cluster", etcd.Record{}, "", []string{"a"}, etcd.Record{}, false},

@@ -28,6 +28,10 @@ type Record struct {
 // with another ID leaves the record as it is: a restore made a new cluster, and
 // only the owner may say that it is the one meant. etcd keeps the record with
 // the old ID in the restored data, which is what shows it.
+//
+// A time that is still to come was written by a host whose clock is ahead. Until
+// then no sample would count and no cooldown would end, so it becomes now: that is
+// later than what it stands for, and costs a window, not an hour.
 func Next(r Record, clusterID string, voters []string, now time.Time) (next Record, changed bool) {
 	voters = slices.Sorted(slices.Values(voters))
 	switch {
@@ -35,10 +39,21 @@ func Next(r Record, clusterID string, voters []string, now time.Time) (next Reco
 		return r, false
 	case r.ClusterID == "":
 		return Record{ClusterID: clusterID, Members: voters, Since: now}, true
-	case r.ClusterID != clusterID || slices.Equal(r.Members, voters):
+	case r.ClusterID != clusterID:
 		return r, false
+	case slices.Equal(r.Members, voters):
+		early := r.Since.After(now) || r.Changed.After(now)
+		r.Since, r.Changed = earlier(r.Since, now), earlier(r.Changed, now)
+		return r, early
 	}
 	return Record{ClusterID: clusterID, Members: voters, Since: now, Changed: now}, true
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.After(b) {
+		return b
+	}
+	return a
 }
 
 // LoadRecord gives the zero Record where none was saved yet.

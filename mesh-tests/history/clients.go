@@ -68,6 +68,13 @@ func (c *Clients) Run(ctx context.Context) (History, Writes) {
 	return c.history, c.seen
 }
 
+// Acknowledged is how many puts were until now.
+func (c *Clients) Acknowledged() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.seen.Acknowledged
+}
+
 func (c *Clients) client(ctx context.Context, number int) {
 	rng := rand.New(rand.NewSource(int64(number)))
 	for n := 0; ctx.Err() == nil; n++ {

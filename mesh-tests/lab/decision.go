@@ -59,7 +59,9 @@ func (f *Fleet) Metrics(ctx context.Context, host string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerLimit)
 	defer cancel()
 	url := fmt.Sprintf("https://%s:%d/metrics", Address(f.Node(host).Number), demo.ClientPort)
-	b, err := ask(ctx, &http.Transport{TLSClientConfig: f.tls.Clone(), DisableKeepAlives: true}, url)
+	plain := f.tls.Clone()
+	plain.NextProtos = nil // which are gRPC's
+	b, err := ask(ctx, &http.Transport{TLSClientConfig: plain, DisableKeepAlives: true}, url)
 	if err != nil {
 		return "", fmt.Errorf("lab: %s: %w", url, err)
 	}

@@ -36,6 +36,14 @@ func (f *fleet) leader() string {
 	return f.until("one leads", oneLeads).Leader
 }
 
+// followers are two voters of the first three that do not lead.
+func (f *fleet) followers() (string, string) {
+	f.t.Helper()
+	leader := f.leader()
+	rest := slices.DeleteFunc([]string{"h1", "h2", "h3"}, func(v string) bool { return v == leader })
+	return rest[0], rest[1]
+}
+
 // other is one of the two hosts with a controller that is not this one.
 func other(host string) string {
 	if host == "h1" {

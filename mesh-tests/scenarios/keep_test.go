@@ -78,6 +78,8 @@ func (f *fleet) clients() {
 		f.judge(&r)
 	}
 	f.t.Cleanup(f.endClients)
+	const some = 50 // what is lost by the first fault has to have been there
+	f.wait("clients write", func() bool { return c.Acknowledged() >= some })
 }
 
 // judge says what is not as it has to be, and keeps a recording of which that can
