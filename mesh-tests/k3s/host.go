@@ -155,7 +155,10 @@ func (h *Host) wait(cmd *exec.Cmd, ended chan struct{}) {
 	_ = cmd.Wait()
 	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 	close(ended)
-	if h.Restart == 0 {
+	h.mu.Lock()
+	again := h.wanted && h.Restart != 0
+	h.mu.Unlock()
+	if !again {
 		return
 	}
 	time.Sleep(h.Restart)

@@ -58,7 +58,7 @@ func run(f *fleet, standbys ...string) *suffrage {
 				"unit": d.Path(demo.UnitSocket), "period": "50ms", "ping_timeout": "1s", "dir": d.Path("probes"),
 				"metrics": h.Address.String() + ":7401", "member_metrics": "http://" + h.Address.String() + ":2381/metrics",
 			},
-			"etcd":   section{"endpoints": endpoints},
+			"etcd": section{"endpoints": endpoints},
 			"controller": section{
 				"metrics": h.Address.String() + ":7402",
 				"mode":    membership.Active, "round": "500ms", "soak": "3s", "stall_time": "30s",
