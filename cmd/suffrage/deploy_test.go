@@ -18,7 +18,7 @@ func TestDeployedUnits(t *testing.T) {
 	const dir = "../../deploy/systemd/"
 	page := contentOf(t, "../../docs/install.md")
 	pages := page + contentOf(t, "../../docs/endpoint.md") // whose socket is for some hosts only
-	files, err := filepath.Glob(dir + "*")
+	files, err := filepath.Glob(dir + "*.*")
 	if err != nil || len(files) != 5 {
 		t.Fatalf("%v %v", files, err)
 	}
@@ -27,8 +27,12 @@ func TestDeployedUnits(t *testing.T) {
 			t.Errorf("no page installs %s", f)
 		}
 	}
-
 	s := DefaultSettings()
+	for unit, line := range map[string]string{"k3s": "AssertPathExists=!", "k3s-agent": "AssertPathExists="} {
+		if text := contentOf(t, dir+"k3s/"+unit+".service.d/suffrage.conf"); !strings.Contains(text, "\n"+line+s.Data+"/fence.json\n") {
+			t.Errorf("the drop-in of %s has no line %s", unit, line)
+		}
+	}
 	member := contentOf(t, dir+"suffrage-member.service")
 	for _, line := range []string{
 		"AssertPathExists=!" + s.Data + "/fence.json",
