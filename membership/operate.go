@@ -125,16 +125,10 @@ func (m *motion) learn() {
 // find looks up the two members, and learns the newcomer's ID from the list.
 func (m *motion) find() {
 	for _, x := range m.in0().View.Members {
-		if m.op.InMember == "" && m.joins(x) {
+		// One that joins by itself may have been removed, and have joined again.
+		again := m.started() && m.listedAs(m.op.InMember) == nil
+		if (m.op.InMember == "" || again) && m.joins(x) {
 			m.op.InMember = x.ID
-		}
-	}
-	if m.started() && m.op.InMember != "" && m.listedAs(m.op.InMember) == nil {
-		// It was removed and has joined again by itself.
-		for _, x := range m.in0().View.Members {
-			if m.joins(x) {
-				m.op.InMember = x.ID
-			}
 		}
 	}
 	m.in, m.out = m.listedAs(m.op.InMember), m.listedAs(m.op.OutMember)

@@ -80,6 +80,9 @@ func removeDead(c *cobra.Command, args []string) error {
 		return err
 	}
 	showDead(c.ErrOrStderr(), l.in, q)
+	if f.Flavour == k3s {
+		fmt.Fprintf(c.ErrOrStderr(), "K3s on %s joins again by itself if it ever starts there without a fence: keep the host off (docs/k3s.md).\n", host)
+	}
 	if err := confirmText(c, fmt.Sprintf("remove %s %s", host, q.Member)); err != nil {
 		return err
 	}

@@ -128,7 +128,7 @@ func timelines(args []string, from, to time.Time) (out []iter.Seq2[*membership.M
 	for _, a := range args {
 		info, err := os.Stat(a)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("report: %w: a controller keeps records while it leads, under controller.records of its host; copy them here and name them", err)
 		}
 		files := []string{a}
 		if info.IsDir() {
@@ -222,7 +222,7 @@ func (r *reporting) read(moments iter.Seq2[*membership.Moment, error]) (report.R
 		period.Add(m)
 	}
 	if period == nil {
-		return report.Report{}, usage(fmt.Errorf("nothing was recorded from %s to %s", r.since.UTC().Format("2006-01-02 15:04"), r.until.UTC().Format("2006-01-02 15:04")))
+		return report.Report{}, usage(fmt.Errorf("nothing was recorded from %s to %s: a controller keeps records while it leads, under controller.records of its host", r.since.UTC().Format("2006-01-02 15:04"), r.until.UTC().Format("2006-01-02 15:04")))
 	}
 	out := period.Report()
 	if out.RecordedSeconds == 0 {

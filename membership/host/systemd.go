@@ -289,7 +289,7 @@ func (c *connection) properties(ctx context.Context) (p properties, err error) {
 	switch p.loaded {
 	case "loaded", "masked":
 	case "not-found":
-		return p, errors.New("there is no such unit: install deploy/systemd/suffrage-member.service, or correct agent.unit")
+		return p, errors.New("there is no such unit: install it (deploy/systemd/suffrage-member.service, or K3s with both of its units), or correct the setting that names it")
 	default:
 		return p, fmt.Errorf("systemd could not load it (%s): systemctl status %s", p.loaded, c.name)
 	}

@@ -158,13 +158,14 @@ func matches(node meta.PartialObjectMetadata, m membership.Member) error {
 	return nil
 }
 
-// Withdraw is control.Removals'.
+// Withdraw is control.Removals'. The Lease is asked after the Node was read, as
+// before a request: whoever lost it may not take back what the next holder asks for.
 func (q *Requester) Withdraw(ctx context.Context, host, operation string) error {
 	return q.Nodes.Withdraw(ctx, host, func(there membership.Removal) error {
 		if there.Operation != operation {
 			return fmt.Errorf("it is of operation %q, not of %s", there.Operation, operation)
 		}
-		return nil
+		return q.Check(ctx)
 	})
 }
 

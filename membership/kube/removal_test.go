@@ -123,6 +123,11 @@ func TestRemovals(t *testing.T) {
 	if err := q.Withdraw(patient(t), "h3", "op2"); err == nil {
 		t.Error("another operation took it back")
 	}
+	check = lost
+	if err := q.Withdraw(patient(t), "h3", "op1"); !errors.Is(err, lost) || annotations()["etcd.k3s.cattle.io/remove"] != "true" {
+		t.Errorf("without the Lease it was taken back: %v", err)
+	}
+	check = nil
 	if err := errors.Join(q.Withdraw(patient(t), "h3", "op1"), q.Withdraw(patient(t), "h3", "op1"), q.Withdraw(patient(t), "h9", "op1")); err != nil {
 		t.Error(err)
 	}

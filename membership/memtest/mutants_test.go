@@ -40,7 +40,7 @@ var mutants = []struct {
 	{"11", "the agent does not look at the Term", "memtest/host.go", "if o.Term < h.Seen {", "if false {"},
 	{"11", "turning back does not show the Term to the outgoing host", "turnback.go", "s.Term < m.op.Term:", "false:"},
 	{"11", "the Lease is not read before the act", "memtest/lease.go", "if name != \"journal\" && p.c.Now.After(p.deadline) {", "if false {"},
-	{"12", "an add without an answer is repeated", "operate.go", "if m.op.InMember == \"\" && m.joins(x) {", "if false {"},
+	{"12", "an add without an answer is repeated", "operate.go", "if (m.op.InMember == \"\" || again) && m.joins(x) {", "if false {"},
 	{"13", "a pin does not turn back", "turnback.go", "m.hosts[m.op.Out].Mark.IsPinned():", "false:"},
 	{"13", "a host that is no longer eligible is promoted", "turnback.go", "!m.hosts[m.op.In].Mark.IsEligible():", "false:"},
 	{"14", "dry-run acts", "control/operator.go", "case d.Mode != membership.Active:", "case false:"},
