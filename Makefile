@@ -62,10 +62,14 @@ page-test: build
 
 # Hosts with networks and disks of their own, and what is done to them:
 # mesh-tests/README.md. It needs root; RUN=TestSlowLink runs one scenario. What
-# came of each run is added to bin/mesh-runs.jsonl.
-RUN ?= .
+# came of each run is added to bin/mesh-runs.jsonl. Hosts whose clocks are off need
+# a program of their own, some minutes once; CLOCK= leaves it and TestClocks out.
+RUN   ?= .
+CLOCK ?= $(CURDIR)/bin/suffrage-clock
 mesh: build
-	SUFFRAGE_BIN=$(CURDIR)/$(BIN) SUFFRAGE_MESH_RUNS=$(CURDIR)/bin/mesh-runs.jsonl \
+	test -z '$(CLOCK)' || mesh-tests/clock.sh
+	SUFFRAGE_BIN=$(CURDIR)/$(BIN) SUFFRAGE_CLOCK_BIN=$(CLOCK) \
+	  SUFFRAGE_MESH_RUNS=$(CURDIR)/bin/mesh-runs.jsonl \
 	  go test -count=1 -timeout 60m -v -run '$(RUN)' ./mesh-tests/scenarios
 
 # The Lease, marks and reports in Kubernetes, against a real API server and with a

@@ -35,6 +35,18 @@ type Plan struct {
 	// Timeout is etcd.timeout of the settings, StallTime controller.stall_time; 0
 	// for its default, and for 30 s.
 	Timeout, StallTime fitness.Duration
+	// Clocks are by how much those of hosts are off. They need ClockProgram, which
+	// mesh-tests/clock.sh builds.
+	Clocks       map[string]time.Duration
+	ClockProgram string
+}
+
+// program is what a host's commands begin with.
+func (p Plan) program(host string) []string {
+	if off := p.Clocks[host]; off != 0 {
+		return []string{"env", fmt.Sprintf("SUFFRAGE_LAB_CLOCK=%d", int(off.Seconds())), p.ClockProgram}
+	}
+	return []string{p.Program}
 }
 
 // Fleet is hosts with Suffrage on them.
@@ -146,7 +158,7 @@ func (f *Fleet) makeNodes(d *demo.Fleet, p Plan) error {
 		if err != nil {
 			return err
 		}
-		n, err := newNode(h, dh, p.Program)
+		n, err := newNode(h, dh, p.program(h.Name))
 		if err != nil {
 			return errors.Join(err, h.Close())
 		}
