@@ -129,7 +129,11 @@ func histogram(r fitness.Reading) string {
 		text += fmt.Sprintf("p99 between %s and %s", b.Lo.Text("s"), b.Hi.Text("s"))
 	}
 	if r.DecidedBy == "histogram" {
-		return text + fmt.Sprintf(" over %d observations; it decides", b.N)
+		text += fmt.Sprintf(" over %d observations; it decides", b.N)
+		if r.Probe != nil {
+			text += ", and not the probe with " + r.Probe.Text("s")
+		}
+		return text
 	}
 	return text + fmt.Sprintf(" over %d observations; it cannot say, the probe decides", b.N)
 }
