@@ -2,7 +2,6 @@ package lab
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"os"
@@ -32,9 +31,8 @@ type Plan struct {
 	Controllers []string
 	// Disks are the hosts whose data is on a Disk, Spaces those with it on a Space.
 	Disks, Spaces []string
-	// Timeout is etcd.timeout of the settings, StallTime controller.stall_time; 0
-	// for its default, and for 30 s.
-	Timeout, StallTime fitness.Duration
+	// StallTime is controller.stall_time of the settings, 0 for 30 s.
+	StallTime fitness.Duration
 	// Clocks are by how much those of hosts are off. They need ClockProgram, which
 	// mesh-tests/clock.sh builds.
 	Clocks       map[string]time.Duration
@@ -56,7 +54,7 @@ type Fleet struct {
 	// Client is one of etcd's, in the tests' process.
 	Client *clientv3.Client
 
-	tls     *tls.Config // of Client
+	etcd    etcd.Config // of Client
 	voters  []string
 	disks   map[string]*Disk
 	spaces  map[string]*Space
@@ -195,13 +193,10 @@ func (f *Fleet) start(ctx context.Context, d *demo.Fleet) (err error) {
 			return err
 		}
 	}
-	c := etcd.DefaultConfig()
 	h := d.Hosts[0]
-	c.Endpoints, c.CA, c.Cert, c.Key = d.ClientURLs(), h.Path(demo.CAFile), h.Path(demo.CertFile), h.Path(demo.KeyFile)
-	if f.Client, err = c.Client(); err != nil {
-		return err
-	}
-	if f.tls, err = c.TLS(); err != nil {
+	f.etcd = etcd.DefaultConfig()
+	f.etcd.Endpoints, f.etcd.CA, f.etcd.Cert, f.etcd.Key = d.ClientURLs(), h.Path(demo.CAFile), h.Path(demo.CertFile), h.Path(demo.KeyFile)
+	if f.Client, err = f.etcd.Client(); err != nil {
 		return err
 	}
 	if err := retry(ctx, "mark the hosts", func() error { return f.mark(ctx) }); err != nil {

@@ -1,12 +1,8 @@
 package scenarios
 
-import (
-	"testing"
-
-	"suffrage/membership"
-)
+import "testing"
 
 // It turns slow once it votes, and before the old voter is removed.
 func TestNewVoterTurnsBad(t *testing.T) {
-	turnsBad(t, func(op membership.Operation) bool { return !op.SoakedSince.IsZero() && op.Asked.IsZero() })
+	turnsBad(t, fourVote)
 }
