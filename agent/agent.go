@@ -62,6 +62,7 @@ type Agent struct {
 	roster   atomic.Pointer[identity.Roster]
 	file     fileState // of the roster, as last looked at; its worker's own
 	fileErr  error     // why it was not taken up
+	paths    seenPaths // its worker's own
 
 	wal       *probes.WAL
 	commit    *probes.Commit
@@ -108,6 +109,7 @@ func New(o Options) (*Agent, error) {
 		record:   newRecord(bootClock()),
 		schedule: &schedule{slot: o.Config.Period.Std() / slots},
 		peers:    map[string]*peer{},
+		paths:    seenPaths{},
 	}
 	if err := a.readRoster(); err != nil {
 		return nil, err
