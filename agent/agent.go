@@ -74,7 +74,7 @@ type Agent struct {
 	// What follows belongs to the schedule's goroutine.
 	disks     [2]*worker // wal_fsync, commit
 	steady    []*worker  // every round
-	now       []*worker  // facts, every factsEvery
+	now       []*worker  // facts, every ten periods
 	scrape    *worker
 	look      *worker // at the roster
 	serving   *worker // at the etcd server; nil without one
@@ -88,7 +88,8 @@ type Agent struct {
 }
 
 const (
-	factsEvery  = 30 * time.Second
+	factsEvery  = 30 * time.Second // at most
+	factsLeast  = time.Second
 	rosterEvery = 3 * time.Second
 )
 
@@ -223,7 +224,7 @@ func (a *Agent) tick(ctx context.Context, n int64, late time.Duration) {
 		}
 		now := time.Now()
 		if !now.Before(a.nextFacts) {
-			a.nextFacts = now.Add(factsEvery)
+			a.nextFacts = now.Add(max(min(factsEvery, 10*a.o.Config.Period.Std()), factsLeast))
 			a.ask(late, a.now...)
 		}
 		if !now.Before(a.nextPage) {
