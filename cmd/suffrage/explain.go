@@ -168,10 +168,13 @@ func (e Explanation) facts(w io.Writer) {
 	f := e.Host.Facts
 	fmt.Fprintf(w, "\nlink      %s %s %s\n", f.Link.Class, f.Link.Device, f.Link.Note)
 	for _, p := range f.Paths {
-		fmt.Fprintf(w, "path      to %s %s via %s\n", p.Peer, p.Kind, p.Via)
+		fmt.Fprintf(w, "path      to %s %s\n", p.Peer, pathLine(p, e.At))
 	}
 	if f.OverlayNote != "" {
 		fmt.Fprintln(w, "overlay   "+f.OverlayNote)
+	}
+	if f.OverlayExpires != 0 {
+		fmt.Fprintf(w, "key       of Tailscale ends on %s\n", time.UnixMicro(f.OverlayExpires).UTC().Format("2 January 2006"))
 	}
 	if f.Disk != "" {
 		fmt.Fprintf(w, "disk      %s, %s free\n", f.Disk, fitness.Figure(f.DiskFree).Text("B"))
