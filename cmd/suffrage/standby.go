@@ -26,7 +26,7 @@ func newStandbyCmd() *cobra.Command {
 		Short:   "Ready this host to hold a vote, and say what it lacks",
 		Example: "  sudo suffrage standby prepare\n  sudo suffrage standby check",
 	}
-	c.AddCommand(newStandbyCheckCmd())
+	c.AddCommand(newStandbyCheckCmd(), newStandbyPrepareCmd(), newStandbyRemoveCmd())
 	return c
 }
 
@@ -84,16 +84,9 @@ func printChecks(c *cobra.Command, name string, checks []standby.Check) error {
 func writeChecks(w io.Writer, out StandbyCheck) {
 	amiss := 0
 	for _, k := range out.Checks {
-		text := k.Found
-		if k.Subject != "" {
-			text = k.Subject + ": " + text
-		}
-		columns(w, fmt.Sprintf("%-8s %-13s ", k.State, k.Name), text)
+		writeCheck(w, k)
 		if k.State != standby.OK {
 			amiss++
-			if k.Help != "" {
-				columns(w, "", "→ "+k.Help)
-			}
 		}
 	}
 	if out.Ready {
@@ -101,6 +94,17 @@ func writeChecks(w io.Writer, out StandbyCheck) {
 		return
 	}
 	fmt.Fprintf(w, "\n%s is not ready: %d of %d checks\n", out.Host, amiss, len(out.Checks))
+}
+
+func writeCheck(w io.Writer, k standby.Check) {
+	text := k.Found
+	if k.Subject != "" {
+		text = k.Subject + ": " + text
+	}
+	columns(w, fmt.Sprintf("%-8s %-13s ", k.State, k.Name), text)
+	if k.State != standby.OK && k.Help != "" {
+		columns(w, "", "→ "+k.Help)
+	}
 }
 
 // columns writes text behind two columns that say what it is about.
