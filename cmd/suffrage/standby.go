@@ -161,6 +161,13 @@ func once(ask func(context.Context) (fitness.Report, error)) func(context.Contex
 	}
 }
 
+// lacks is for the agent, which looks again and again with the settings that it
+// started with. The roster it has then may have changed: its own entry cannot
+// without its being started again.
+func (s Settings) lacks(roster *identity.Roster) func(context.Context) []string {
+	return s.standby(roster).Lacks
+}
+
 // standby is this host as a standby; without a roster, or where it is not in
 // there, its entry has no address.
 func (s Settings) standby(roster *identity.Roster) standby.Host {
