@@ -387,6 +387,8 @@ func (f *fleet) apply(line string) error {
 		}
 	case "unqualified":
 		f.host(arg(1)).Facts = fitness.Facts{}
+	case "lacks": // lacks HOST THING...; without a thing it is prepared
+		f.host(arg(1)).Facts.Prepared = &fitness.Preparation{Ready: len(w) == 2, Lacks: w[2:]}
 	case "election":
 		f.in.Policy.Limits.ElectionTimeout = fitness.Duration(f.in.Now.Sub(ago(arg(1))))
 	case "target":

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -129,7 +130,11 @@ func histogram(r fitness.Reading) string {
 		text += fmt.Sprintf("p99 between %s and %s", b.Lo.Text("s"), b.Hi.Text("s"))
 	}
 	if r.DecidedBy == "histogram" {
-		return text + fmt.Sprintf(" over %d observations; it decides", b.N)
+		text += fmt.Sprintf(" over %d observations; it decides", b.N)
+		if r.Probe != nil {
+			text += ", and not the probe with " + r.Probe.Text("s")
+		}
+		return text
 	}
 	return text + fmt.Sprintf(" over %d observations; it cannot say, the probe decides", b.N)
 }
@@ -181,6 +186,9 @@ func (e Explanation) facts(w io.Writer) {
 	fmt.Fprintf(w, "memory    %s in all\nsoftware  %s\n", fitness.Figure(f.MemoryTotal).Text("B"), e.Host.Software)
 	if e.leads != "" {
 		fmt.Fprintln(w, "datastore "+e.leads)
+	}
+	if p := f.Prepared; p != nil && !p.Ready && e.Role == "standby" {
+		fmt.Fprintln(w, wrap("not prepared: "+strings.Join(p.Lacks, "; "), "  "))
 	}
 	for _, p := range f.Probes {
 		if !p.OK {
