@@ -45,6 +45,10 @@ type Options struct {
 	// Standing tells what this host has of any cluster, whether the agent runs the
 	// server or not. Nil: whoever asks gets an error.
 	Standing func() (host.Standing, error)
+	// Lacks are what keeps this host from being made a voter that only the host
+	// itself can see, nothing where it is prepared; the context bounds it. Nil where
+	// nobody looks.
+	Lacks func(context.Context) []string
 	// Snapshots is when this host saves its next scheduled snapshot, and whether it
 	// does now; zero where it has no schedule. Nil where nothing is scheduled.
 	Snapshots func() (next time.Time, saving bool)
@@ -62,6 +66,7 @@ type Agent struct {
 	roster   atomic.Pointer[identity.Roster]
 	file     fileState // of the roster, as last looked at; its worker's own
 	fileErr  error     // why it was not taken up
+	paths    seenPaths // its worker's own
 
 	wal       *probes.WAL
 	commit    *probes.Commit
@@ -73,7 +78,7 @@ type Agent struct {
 	// What follows belongs to the schedule's goroutine.
 	disks     [2]*worker // wal_fsync, commit
 	steady    []*worker  // every round
-	now       []*worker  // facts, every factsEvery
+	now       []*worker  // facts, every ten periods
 	scrape    *worker
 	look      *worker // at the roster
 	serving   *worker // at the etcd server; nil without one
@@ -87,7 +92,8 @@ type Agent struct {
 }
 
 const (
-	factsEvery  = 30 * time.Second
+	factsEvery  = 30 * time.Second // at most
+	factsLeast  = time.Second
 	rosterEvery = 3 * time.Second
 )
 
@@ -108,6 +114,7 @@ func New(o Options) (*Agent, error) {
 		record:   newRecord(bootClock()),
 		schedule: &schedule{slot: o.Config.Period.Std() / slots},
 		peers:    map[string]*peer{},
+		paths:    seenPaths{},
 	}
 	if err := a.readRoster(); err != nil {
 		return nil, err
@@ -221,7 +228,7 @@ func (a *Agent) tick(ctx context.Context, n int64, late time.Duration) {
 		}
 		now := time.Now()
 		if !now.Before(a.nextFacts) {
-			a.nextFacts = now.Add(factsEvery)
+			a.nextFacts = now.Add(max(min(factsEvery, 10*a.o.Config.Period.Std()), factsLeast))
 			a.ask(late, a.now...)
 		}
 		if !now.Before(a.nextPage) {

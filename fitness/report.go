@@ -1,5 +1,7 @@
 package fitness
 
+import "strings"
+
 // ReportVersion is the version of the Report that this build writes and reads.
 const ReportVersion = 1
 
@@ -36,6 +38,9 @@ type Facts struct {
 	Paths []Path `json:"paths,omitempty"`
 	// OverlayNote says why there are no paths, when there are none.
 	OverlayNote string `json:"overlay_note,omitempty"`
+	// OverlayExpires is when the host's key of the overlay network ends, and the
+	// host is gone from it; microseconds since 1970, 0 for never.
+	OverlayExpires int64 `json:"overlay_expires,omitempty"`
 	// MemoryTotal is what the host may use, in bytes: the machine's, or the
 	// control group's limit where that is lower.
 	MemoryTotal int64 `json:"memory_total"`
@@ -48,11 +53,22 @@ type Facts struct {
 	// Server is the state of this host's etcd server as its agent runs it; nil
 	// where the agent does not.
 	Server *ServerFacts `json:"server,omitempty"`
+	// Prepared is whether the host could be made a voter as it is now, as far as only
+	// the host itself can see that; nil where its agent does not look.
+	Prepared *Preparation `json:"prepared,omitempty"`
 	// ScheduledSnapshot is when this host saves its next snapshot by its own
 	// schedule; nil where it has none.
 	ScheduledSnapshot *ScheduledSnapshot `json:"scheduled_snapshot,omitempty"`
 	// Endpoint is where this host's datastore endpoint leads; nil where it has none.
 	Endpoint *EndpointFacts `json:"endpoint,omitempty"`
+}
+
+// Preparation is what a host found when it looked at its own units, certificates
+// and ports.
+type Preparation struct {
+	Ready bool `json:"ready"`
+	// Lacks are what is amiss, none where it is ready.
+	Lacks []string `json:"lacks,omitempty"`
 }
 
 // EndpointFacts are where a host leads its clients of etcd.
@@ -134,6 +150,29 @@ type Path struct {
 	Kind string `json:"kind"`
 	// Via is the peer's own address, or the relay's name.
 	Via string `json:"via,omitempty"`
+	// Since is when the agent first saw this kind, microseconds since 1970.
+	Since int64 `json:"since,omitempty"`
+	// Before is the kind that it saw until then, empty for none.
+	Before string `json:"before,omitempty"`
+}
+
+// String says it without its peer and since when: "relayed through lab1, direct
+// before".
+func (p Path) String() string {
+	text, how := p.Kind, " at "
+	switch {
+	case p.Kind == "relayed":
+		how = " through "
+	case strings.HasPrefix(p.Via, "peer relay"):
+		how = " by "
+	}
+	if p.Via != "" {
+		text += how + p.Via
+	}
+	if p.Before != "" {
+		text += ", " + p.Before + " before"
+	}
+	return text
 }
 
 // MemberFacts are what the agent knows of the etcd member on its host.

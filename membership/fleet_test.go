@@ -363,6 +363,8 @@ func (f *fleet) apply(line string) error {
 	case "relayed": // relayed HOST PEER
 		h := f.host(arg(1))
 		h.Facts.Paths = append(h.Facts.Paths, fitness.Path{Peer: arg(2), Kind: "relayed"})
+	case "expires": // expires HOST IN: its key of the overlay
+		f.host(arg(1)).Facts.OverlayExpires = f.in.Now.Add(f.in.Now.Sub(ago(arg(2)))).UnixMicro()
 	case "saves": // saves HOST IN [now]: its next scheduled snapshot
 		next := f.in.Now.Add(f.in.Now.Sub(ago(arg(2))))
 		f.host(arg(1)).Facts.ScheduledSnapshot = &fitness.ScheduledSnapshot{Next: next.UnixMicro(), Running: arg(3) == "now"}
@@ -385,6 +387,8 @@ func (f *fleet) apply(line string) error {
 		}
 	case "unqualified":
 		f.host(arg(1)).Facts = fitness.Facts{}
+	case "lacks": // lacks HOST THING...; without a thing it is prepared
+		f.host(arg(1)).Facts.Prepared = &fitness.Preparation{Ready: len(w) == 2, Lacks: w[2:]}
 	case "election":
 		f.in.Policy.Limits.ElectionTimeout = fitness.Duration(f.in.Now.Sub(ago(arg(1))))
 	case "target":

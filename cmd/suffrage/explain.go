@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -89,8 +90,8 @@ func leads(e *fitness.EndpointFacts, v membership.View) string {
 
 func (e Explanation) print(w io.Writer) {
 	fmt.Fprintf(w, "%s (%s, %s): %s", e.Host.Name, e.Role, e.Host.Mark.Word(), e.Verdict.Status)
-	if !e.Verdict.Since.IsZero() {
-		fmt.Fprintf(w, " since %s", ago(e.Verdict.Since, e.At))
+	if since := stood(e.Verdict, e.At); since != "" {
+		fmt.Fprintf(w, " since %s", since)
 	}
 	fmt.Fprintln(w)
 	if !e.Host.Reachable {
@@ -168,10 +169,13 @@ func (e Explanation) facts(w io.Writer) {
 	f := e.Host.Facts
 	fmt.Fprintf(w, "\nlink      %s %s %s\n", f.Link.Class, f.Link.Device, f.Link.Note)
 	for _, p := range f.Paths {
-		fmt.Fprintf(w, "path      to %s %s via %s\n", p.Peer, p.Kind, p.Via)
+		fmt.Fprintf(w, "path      to %s %s\n", p.Peer, pathLine(p, e.At))
 	}
 	if f.OverlayNote != "" {
 		fmt.Fprintln(w, "overlay   "+f.OverlayNote)
+	}
+	if f.OverlayExpires != 0 {
+		fmt.Fprintf(w, "key       of Tailscale ends on %s\n", time.UnixMicro(f.OverlayExpires).UTC().Format("2 January 2006"))
 	}
 	if f.Disk != "" {
 		fmt.Fprintf(w, "disk      %s, %s free\n", f.Disk, fitness.Figure(f.DiskFree).Text("B"))
@@ -182,6 +186,9 @@ func (e Explanation) facts(w io.Writer) {
 	fmt.Fprintf(w, "memory    %s in all\nsoftware  %s\n", fitness.Figure(f.MemoryTotal).Text("B"), e.Host.Software)
 	if e.leads != "" {
 		fmt.Fprintln(w, "datastore "+e.leads)
+	}
+	if p := f.Prepared; p != nil && !p.Ready && e.Role == "standby" {
+		fmt.Fprintln(w, wrap("not prepared: "+strings.Join(p.Lacks, "; "), "  "))
 	}
 	for _, p := range f.Probes {
 		if !p.OK {

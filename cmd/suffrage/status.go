@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -45,6 +46,8 @@ type HostStatus struct {
 	Verdict fitness.Verdict `json:"verdict"`
 	// Endpoint is where its datastore endpoint leads; null where it has none.
 	Endpoint *fitness.EndpointFacts `json:"endpoint,omitempty"`
+	// Paths are how an overlay network reaches the other hosts from there.
+	Paths []fitness.Path `json:"paths,omitempty"`
 }
 
 func newStatusCmd() *cobra.Command {
@@ -79,7 +82,7 @@ func (f *fleet) status(l look) Status {
 		verdicts[d.Host] = d
 	}
 	for _, h := range v.Hosts {
-		hs := HostStatus{Host: h.Name, Role: v.Role(h.Name), Mark: h.Mark, Agent: h.Reachable, Error: h.Error, Verdict: verdicts[h.Name], Endpoint: h.Facts.Endpoint}
+		hs := HostStatus{Host: h.Name, Role: v.Role(h.Name), Mark: h.Mark, Agent: h.Reachable, Error: h.Error, Verdict: verdicts[h.Name], Endpoint: h.Facts.Endpoint, Paths: h.Facts.Paths}
 		if hs.Role == "leader" {
 			s.Leader = h.Name
 		}
@@ -130,11 +133,7 @@ func (s Status) print(w io.Writer) {
 	fmt.Fprintln(w)
 	rows := [][]string{{"HOST", "ROLE", "MARK", "VERDICT", "SINCE"}}
 	for _, h := range s.Hosts {
-		since := "-"
-		if !h.Verdict.Since.IsZero() {
-			since = ago(h.Verdict.Since, now)
-		}
-		rows = append(rows, []string{h.Host, h.Role, s.mark(h), h.Verdict.Status.String(), since})
+		rows = append(rows, []string{h.Host, h.Role, s.mark(h), h.Verdict.Status.String(), cmp.Or(stood(h.Verdict, now), "-")})
 	}
 	table(w, rows)
 	for _, h := range s.Hosts {
@@ -149,8 +148,26 @@ func (s Status) print(w io.Writer) {
 			fmt.Fprintln(w, wrap("its agent does not answer: "+h.Error, "  "))
 		}
 	}
+	if lines := relays(s.Hosts, now); len(lines) > 0 {
+		fmt.Fprintf(w, "\npaths:\n  %s\n", strings.Join(lines, "\n  "))
+	}
 	for _, t := range s.Decision.Warnings {
 		fmt.Fprintf(w, "\nwarning: %s\n", t)
+	}
+}
+
+// stood says since when a verdict stands: as far as the samples reach back, so that one
+// that they are full of may be older. It is empty where that is not known.
+func stood(v fitness.Verdict, now time.Time) string {
+	switch text := ago(v.Since, now); {
+	case v.Since.IsZero():
+		return ""
+	case v.Whole && now.Sub(v.Since) < time.Hour:
+		return "over " + text
+	case v.Whole:
+		return "before " + text
+	default:
+		return text
 	}
 }
 
