@@ -63,7 +63,7 @@ func (m *motion) reasonToRegradeBack() string {
 	mine := m.op.By == ByController
 	switch r, p := m.memory(host), in.Policy.Paused; {
 	case !m.op.Called.IsZero():
-		if m.op.SoakedSince.IsZero() && m.since(m.op.began(regradeStep)) > stall {
+		if m.op.SoakedSince.IsZero() && m.since(m.op.began(regradeStep)) > stall && !m.settling() {
 			return fmt.Sprintf("%s did not come back as %s within %s", host, m.op.To, in.Policy.StallTime)
 		}
 	case p != nil && p.Value:

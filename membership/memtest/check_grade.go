@@ -29,6 +29,9 @@ func (k *checker) restarted(h *Host, o control.Order) {
 	if op.Regrade != h.Name {
 		k.fail("%s is restarted by operation %s, whose it is not", h.Name, op.ID)
 	}
+	if was, ended := c.History[op.ID]; ended {
+		k.fail("%s is restarted by operation %s, which has ended %s", h.Name, op.ID, was.Outcome)
+	}
 	m := c.Member(h.Data)
 	if m == nil || m.Learner || !c.answers(m) {
 		return // it is away already, or no voter
