@@ -67,17 +67,18 @@ func (a *assessment) regraded(host string) *Operation {
 	return nil
 }
 
-// belowFull are the voters that run less than a server: while there is one, nobody's
-// role changes, since there are fewer API servers to carry it out and K3s's leader may
-// be on one without. Let through is what takes its own vote, what makes a server full
-// again, and the removal of a dead voter.
+// belowFull are the voters that were stepped down: while there is one, nobody's role
+// changes, since there are fewer API servers to carry it out than its owner has set
+// up. Let through is what takes its own vote, what makes a server full again, and the
+// removal of a dead voter. One that is etcd-only by its owner's settings is as it
+// should be.
 func (a *assessment) belowFull(p *Plan) []Refusal {
 	if p != nil && (p.Dead || p.To == fitness.Full) {
 		return nil
 	}
 	var held []Refusal
 	for _, v := range a.voters {
-		if a.grade(v) == fitness.EtcdOnly && (p == nil || p.Out != v) {
+		if a.grade(v) == fitness.EtcdOnly && a.serverOf(v).Stepped && (p == nil || p.Out != v) {
 			held = append(held, a.notFull(v))
 		}
 	}
@@ -88,8 +89,6 @@ func (a *assessment) belowFull(p *Plan) []Refusal {
 func (a *assessment) notFull(host string) Refusal {
 	op, up := a.regraded(host), "suffrage regrade "+host+" full"
 	switch {
-	case !a.serverOf(host).Stepped:
-		return owner(GradeNotFull, host, "it is etcd-only by K3s's own settings there", "take disable-apiserver out of them and restart K3s on "+host+", or take its vote: suffrage swap "+host+" IN")
 	case op == nil:
 		return owner(GradeNotFull, host, "it is etcd-only, and no operation is known that made it so", up)
 	case op.By != ByController:

@@ -37,14 +37,14 @@ type Moment struct {
 	Mode    string `json:"mode"`
 	Kind    Kind   `json:"kind"`
 	// Out and In are those of the plan, or of the open operation.
-	Out       string          `json:"out,omitempty"`
-	In        string          `json:"in,omitempty"`
-	Operation string          `json:"operation,omitempty"`
+	Out       string `json:"out,omitempty"`
+	In        string `json:"in,omitempty"`
+	Operation string `json:"operation,omitempty"`
 	// Regrade is the host whose grade the plan or the open operation changes, To what
 	// it becomes.
-	Regrade string        `json:"regrade,omitempty"`
-	To      fitness.Grade `json:"to,omitempty"`
-	Refusals  []MomentRefusal `json:"refusals,omitempty"`
+	Regrade  string          `json:"regrade,omitempty"`
+	To       fitness.Grade   `json:"to,omitempty"`
+	Refusals []MomentRefusal `json:"refusals,omitempty"`
 	// Voters and Leader are hosts, or names or IDs of members without one.
 	Voters    []string         `json:"voters"`
 	Leader    string           `json:"leader,omitempty"`

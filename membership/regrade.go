@@ -47,7 +47,7 @@ func (a *assessment) dueRegrades() []*Plan {
 		}
 		op := a.regraded(v)
 		switch {
-		case s.Grade == fitness.Full && a.shortOfMemoryOnly(v):
+		case s.Grade == fitness.Full && a.shortOfMemoryOnly(v) && !a.lastFull(v):
 			why := fmt.Sprintf("%s: %s, for a whole window; as etcd-only it takes less and keeps its vote", v, describe([]fitness.Reading{r}, 1))
 			down = append(down, a.regradePlan(v, fitness.EtcdOnly, why, data([]fitness.Reading{r})))
 		case s.Grade == fitness.EtcdOnly && s.Stepped && op != nil && op.By == ByController && !a.in.Now.Before(op.Ended.Add(regradeRest)) && a.hasRoom(v):
@@ -76,6 +76,12 @@ func (a *assessment) shortOfMemoryOnly(host string) bool {
 	}
 	r := a.memory(host)
 	return over(&r, fitness.Whole) && !slices.ContainsFunc(a.blame.Pairs, func(p fitness.Pair) bool { return p.A == host || p.B == host })
+}
+
+// lastFull: no other voter is known to run an API server, or may. Then it is for a
+// swap, whose newcomer does.
+func (a *assessment) lastFull(host string) bool {
+	return !slices.ContainsFunc(a.voters, func(v string) bool { return v != host && a.grade(v) != fitness.EtcdOnly })
 }
 
 // regradeBarred: nothing is done to the host by itself: its owner has said nothing of
@@ -134,7 +140,7 @@ func (a *assessment) regradeHeld(p *Plan, verdicts []fitness.Verdict) []Refusal 
 	if p.To == fitness.Full {
 		return nil
 	}
-	held := a.belowFull(p)
+	held, full := a.belowFull(p), 0
 	for _, v := range verdicts {
 		if v.Host == p.Regrade || !a.isVoter(v.Host) {
 			continue
@@ -142,10 +148,16 @@ func (a *assessment) regradeHeld(p *Plan, verdicts []fitness.Verdict) []Refusal 
 		if v.Status == fitness.Unfit {
 			held = append(held, hold(NoTolerance, v.Host, fmt.Sprintf("the others have to do without %s while it restarts, and it is %s", p.Regrade, v), "lifts when it is fit, or no longer votes"))
 		}
-		if a.grade(v.Host) == "" {
+		switch a.grade(v.Host) {
+		case fitness.Full:
+			full++
+		case "":
 			held = append(held, hold(NoRemovalActor, v.Host, fmt.Sprintf("whether it runs an API server is not known, and once %s runs none another has to: its agent tells no grade", p.Regrade),
 				"lifts when its agent does; see its log, and that it is of this version"))
 		}
+	}
+	if full == 0 && len(held) == 0 {
+		held = append(held, owner(NoRemovalActor, p.Regrade, "no other voter runs an API server, and without one nobody carries out what K3s is asked for", "let another voter run one: take disable-apiserver out of its settings"))
 	}
 	return held
 }
@@ -171,7 +183,7 @@ func (a *assessment) askedRegrade(q Request, said []Refusal) (*Plan, []Refusal) 
 	case s.Fenced:
 		return nil, append(said, owner(GradeNotProven, q.Regrade, "it is fenced, so it would not start again", "remove its fence.json (docs/orders.md)"))
 	case s.Grade == fitness.EtcdOnly && !s.Stepped:
-		return nil, append(said, a.notFull(q.Regrade))
+		return reject(GradeNotFull, "it is etcd-only by K3s's own settings there", "take disable-apiserver out of them and restart K3s on "+q.Regrade)
 	case slices.Equal(a.in.Controllers, []string{q.Regrade}):
 		return nil, append(said, owner(OnlyController, q.Regrade, "the only controller is on it, and a controller does not restart the server of its own host", "run a second controller, on another host"))
 	}

@@ -206,7 +206,7 @@ func (s *screen) fleet(w io.Writer, now time.Time) {
 		if !h.Verdict.Since.IsZero() {
 			since = ago(h.Verdict.Since, now)
 		}
-		row := []string{before + h.Host, h.Role, st.mark(h), h.Verdict.Status.String(), since}
+		row := []string{before + h.Host, besides(h.Role, h.Grade), st.mark(h), h.Verdict.Status.String(), since}
 		for _, sig := range []fitness.Signal{fitness.RTT, fitness.WALFsync, fitness.BackendCommit, fitness.Memory, fitness.Stability} {
 			row = append(row, s.figure(h.Verdict, sig))
 		}

@@ -39,7 +39,7 @@ disable-scheduler: true
 // nobody's death in between leaves half done. While the fence is up it stops
 // nothing and gives ErrFenced.
 type Restarter interface {
-	Restart(ctx context.Context) error
+	StartAgain(ctx context.Context) error
 }
 
 // before is a process that was started before its settings were last changed here.
@@ -225,7 +225,7 @@ func (s *Server) regrade(ctx context.Context, o Order) error {
 		return nil // it was not restarted yet
 	}
 	s.files.at("restart", "unit")
-	if err := unit.Restart(ctx); err != nil {
+	if err := unit.StartAgain(ctx); err != nil {
 		return err
 	}
 	now, err := s.o.Unit.State(ctx)

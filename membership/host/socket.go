@@ -45,8 +45,8 @@ func (s Socket) Start(ctx context.Context) error { _, err := s.ask(ctx, "start")
 // Stop is Unit's.
 func (s Socket) Stop(ctx context.Context) error { _, err := s.ask(ctx, "stop"); return err }
 
-// Restart is a Restarter's, where the Unit behind it is one.
-func (s Socket) Restart(ctx context.Context) error { _, err := s.ask(ctx, "restart"); return err }
+// StartAgain is a Restarter's, where the Unit behind it is one.
+func (s Socket) StartAgain(ctx context.Context) error { _, err := s.ask(ctx, "restart"); return err }
 
 // State is Unit's.
 func (s Socket) State(ctx context.Context) (UnitState, error) {
@@ -138,7 +138,7 @@ func answer(ctx context.Context, conn net.Conn, u Unit) {
 			err = errors.New("it can start and stop, and not restart as one thing")
 			break
 		}
-		err = restarter.Restart(ctx)
+		err = restarter.StartAgain(ctx)
 	case "state":
 	default:
 		err = fmt.Errorf("%.40q: it can start, stop, restart and tell the state", q.Do)

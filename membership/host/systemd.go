@@ -123,8 +123,8 @@ func (u Systemd) Stop(ctx context.Context) error {
 	})
 }
 
-// Restart is a Restarter's, for K3s's unit.
-func (u Systemd) Restart(ctx context.Context) error {
+// StartAgain is a Restarter's, for K3s's unit.
+func (u Systemd) StartAgain(ctx context.Context) error {
 	return u.with(ctx, "restart", func(c *connection) error {
 		was, err := c.properties(ctx)
 		if err != nil {

@@ -135,7 +135,7 @@ func (m *machine) Stop(context.Context) error {
 	return m.broken
 }
 
-func (m *machine) Restart(ctx context.Context) error {
+func (m *machine) StartAgain(ctx context.Context) error {
 	if err := errors.Join(m.broken, Fenced(m.data)); err != nil {
 		return err
 	}
