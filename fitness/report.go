@@ -1,5 +1,7 @@
 package fitness
 
+import "strings"
+
 // ReportVersion is the version of the Report that this build writes and reads.
 const ReportVersion = 1
 
@@ -36,6 +38,9 @@ type Facts struct {
 	Paths []Path `json:"paths,omitempty"`
 	// OverlayNote says why there are no paths, when there are none.
 	OverlayNote string `json:"overlay_note,omitempty"`
+	// OverlayExpires is when the host's key of the overlay network ends, and the
+	// host is gone from it; microseconds since 1970, 0 for never.
+	OverlayExpires int64 `json:"overlay_expires,omitempty"`
 	// MemoryTotal is what the host may use, in bytes: the machine's, or the
 	// control group's limit where that is lower.
 	MemoryTotal int64 `json:"memory_total"`
@@ -149,6 +154,29 @@ type Path struct {
 	Kind string `json:"kind"`
 	// Via is the peer's own address, or the relay's name.
 	Via string `json:"via,omitempty"`
+	// Since is when the agent first saw this kind, microseconds since 1970.
+	Since int64 `json:"since,omitempty"`
+	// Before is the kind that it saw until then, empty for none.
+	Before string `json:"before,omitempty"`
+}
+
+// String says it without its peer and since when: "relayed through lab1, direct
+// before".
+func (p Path) String() string {
+	text, how := p.Kind, " at "
+	switch {
+	case p.Kind == "relayed":
+		how = " through "
+	case strings.HasPrefix(p.Via, "peer relay"):
+		how = " by "
+	}
+	if p.Via != "" {
+		text += how + p.Via
+	}
+	if p.Before != "" {
+		text += ", " + p.Before + " before"
+	}
+	return text
 }
 
 // MemberFacts are what the agent knows of the etcd member on its host.

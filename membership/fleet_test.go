@@ -381,6 +381,8 @@ func (f *fleet) apply(line string) error {
 	case "relayed": // relayed HOST PEER
 		h := f.host(arg(1))
 		h.Facts.Paths = append(h.Facts.Paths, fitness.Path{Peer: arg(2), Kind: "relayed"})
+	case "expires": // expires HOST IN: its key of the overlay
+		f.host(arg(1)).Facts.OverlayExpires = f.in.Now.Add(f.in.Now.Sub(ago(arg(2)))).UnixMicro()
 	case "saves": // saves HOST IN [now]: its next scheduled snapshot
 		next := f.in.Now.Add(f.in.Now.Sub(ago(arg(2))))
 		f.host(arg(1)).Facts.ScheduledSnapshot = &fitness.ScheduledSnapshot{Next: next.UnixMicro(), Running: arg(3) == "now"}

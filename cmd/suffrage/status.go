@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -48,6 +49,8 @@ type HostStatus struct {
 	Verdict fitness.Verdict `json:"verdict"`
 	// Endpoint is where its datastore endpoint leads; null where it has none.
 	Endpoint *fitness.EndpointFacts `json:"endpoint,omitempty"`
+	// Paths are how an overlay network reaches the other hosts from there.
+	Paths []fitness.Path `json:"paths,omitempty"`
 }
 
 func newStatusCmd() *cobra.Command {
@@ -82,7 +85,7 @@ func (f *fleet) status(l look) Status {
 		verdicts[d.Host] = d
 	}
 	for _, h := range v.Hosts {
-		hs := HostStatus{Host: h.Name, Role: v.Role(h.Name), Mark: h.Mark, Agent: h.Reachable, Error: h.Error, Verdict: verdicts[h.Name], Endpoint: h.Facts.Endpoint}
+		hs := HostStatus{Host: h.Name, Role: v.Role(h.Name), Mark: h.Mark, Agent: h.Reachable, Error: h.Error, Verdict: verdicts[h.Name], Endpoint: h.Facts.Endpoint, Paths: h.Facts.Paths}
 		hs.Grade = gradeOf(h)
 		if hs.Role == "leader" {
 			s.Leader = h.Name
@@ -168,6 +171,9 @@ func (s Status) print(w io.Writer) {
 		if !h.Agent {
 			fmt.Fprintln(w, wrap("its agent does not answer: "+h.Error, "  "))
 		}
+	}
+	if lines := relays(s.Hosts, now); len(lines) > 0 {
+		fmt.Fprintf(w, "\npaths:\n  %s\n", strings.Join(lines, "\n  "))
 	}
 	for _, t := range s.Decision.Warnings {
 		fmt.Fprintf(w, "\nwarning: %s\n", t)

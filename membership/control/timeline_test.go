@@ -96,7 +96,7 @@ func TestTimelineIsBounded(t *testing.T) {
 	}{
 		{"a small fleet: one a minute", 5, 2, 20 * time.Second, false, 1430, 1442},
 		{"a large one: as often as there is room", 400, 2, 5 * time.Minute, false, 20, 200},
-		{"one that swings at every round: until the day's room is used, then one a minute", 5, 2, 5 * time.Second, true, 1430, 8700},
+		{"one that swings at every round: until the day's room is used, then one a minute", 5, 1, 5 * time.Second, true, 1430, 8700},
 	} {
 		dir := t.TempDir()
 		line := &Timeline{Dir: dir, MaxBytes: 128 << 20} // a day has 4 MiB

@@ -13,29 +13,10 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"suffrage/fitness"
 	"suffrage/lease"
 	leaseetcd "suffrage/lease/etcd"
 	"suffrage/membership"
 )
-
-// client passes no proxy.
-func (r *rig) client() *clientv3.Client {
-	r.t.Helper()
-	cfg := r.cfg
-	// It leaves a frozen member after three of these: long before a TTL is over.
-	cfg.Timeout = fitness.Duration(time.Second)
-	cfg.Endpoints = nil
-	for _, e := range r.cfg.Endpoints {
-		cfg.Endpoints = append(cfg.Endpoints, direct(e))
-	}
-	cl, err := cfg.Client()
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	r.t.Cleanup(func() { cl.Close() })
-	return cl
-}
 
 // holding holds the Lease until the test calls release.
 func holding(t *testing.T, ctx context.Context, kv clientv3.KV) (held *lease.Held, release func()) {
@@ -353,59 +334,4 @@ func TestRemoverUnknown(t *testing.T) {
 	if err := short.Run(r.ctx); err == nil || !strings.Contains(err.Error(), "TTL") {
 		t.Errorf("a TTL that a call outlasts: %v", err)
 	}
-}
-
-func (r *rig) urlOf(host string) string {
-	for _, m := range r.Members {
-		if m.Name == host {
-			return m.Config.AdvertisePeer
-		}
-	}
-	return ""
-}
-
-// put goes on when the client was with a member that a test froze.
-func (r *rig) put(kv clientv3.KV, key, value string) {
-	r.t.Helper()
-	r.eventually("put "+key, func() error {
-		_, err := kv.Put(r.ctx, key, value)
-		return err
-	})
-}
-
-func (r *rig) listed(id string, want bool) {
-	r.t.Helper()
-	if _, listed := find(r.now().Members, id); listed != want {
-		r.t.Errorf("member %s listed: %v", id, listed)
-	}
-}
-
-func (r *rig) eventually(what string, f func() error) {
-	r.t.Helper()
-	for {
-		err := f()
-		if err == nil {
-			return
-		}
-		if r.ctx.Err() != nil {
-			r.t.Fatalf("never: %s: %v", what, err)
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
-}
-
-// refusal waits until the request on a host is refused and gives the reason.
-func (r *rig) refusal(kv clientv3.KV, host string) (why string) {
-	r.t.Helper()
-	r.eventually("refused", func() error {
-		all, err := Removals(r.ctx, kv)
-		for _, a := range all {
-			if a.Host == host && a.Refused != "" {
-				why = a.Refused
-				return nil
-			}
-		}
-		return errors.Join(err, fmt.Errorf("%+v", all))
-	})
-	return why
 }

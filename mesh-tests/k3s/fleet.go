@@ -122,7 +122,7 @@ func (f *Fleet) Add(name string) *Host {
 	h := &Host{Name: name, Address: f.net.address(number), Dir: filepath.Join(f.dir, name), Command: "server"}
 	h.Enter = f.net.add(f.t, number)
 	h.program = append(slices.Clone(h.Enter), f.program)
-	h.Env = slices.Clone(f.o.Env)
+	h.Env = append(slices.Clone(f.o.Env), "K3S_DOUBLE_NODE="+filepath.Dir(h.NodePassword()))
 	if !f.net.own {
 		h.Env = append(h.Env, "K3S_DOUBLE_LOOPBACK="+h.Address.String())
 	}

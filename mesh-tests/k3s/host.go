@@ -53,6 +53,10 @@ func (h *Host) Datastore() string { return filepath.Join(h.DataDir(), "server", 
 // Config is config.yaml.
 func (h *Host) Config() string { return filepath.Join(h.Dir, "rancher", "config.yaml") }
 
+// NodePassword is the file with the password of the host's Node: the double's. K3s
+// has it in /etc/rancher/node, which hosts on one machine share.
+func (h *Host) NodePassword() string { return filepath.Join(h.Dir, "rancher", "node", "password") }
+
 // DropIns is the directory of the drop-ins.
 func (h *Host) DropIns() string { return h.Config() + ".d" }
 

@@ -13,6 +13,7 @@ import (
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	core "k8s.io/api/core/v1"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 )
 
@@ -120,6 +121,26 @@ func TestServer(t *testing.T) {
 		}
 	})
 
+	f.step("a Node whose host lost its password is rejected", func(t *testing.T) {
+		if !f.Double {
+			t.Skip("SKIPPED: hosts on one machine share K3s's /etc/rancher/node")
+		}
+		a := f.Host("a1")
+		kept, err := os.ReadFile(a.NodePassword())
+		must(t, err)
+		must(t, os.Remove(a.NodePassword()))
+		f.Start(a)
+		f.WaitLog(a, "Node password rejected")
+		f.Stop(a)
+		var last meta.Time
+		f.until(t, "its Node is read", "a1", func(n *core.Node) bool { last = heartbeat(n); return true })
+		must(t, os.WriteFile(a.NodePassword(), kept, 0o600))
+		time.Sleep(time.Second) // a heartbeat has whole seconds
+		f.Start(a)
+		f.until(t, "it is registered again", "a1", func(n *core.Node) bool { h := heartbeat(n); return last.Before(&h) })
+		f.Stop(a)
+	})
+
 	f.step("no API server outlives its server", func(t *testing.T) {
 		if err := h.Kill(); err != nil {
 			t.Fatal(err)
@@ -133,4 +154,14 @@ func TestServer(t *testing.T) {
 			return nil
 		})
 	})
+}
+
+// heartbeat is when a Node was registered last.
+func heartbeat(n *core.Node) meta.Time {
+	for _, c := range n.Status.Conditions {
+		if c.Type == core.NodeReady {
+			return c.LastHeartbeatTime
+		}
+	}
+	return meta.Time{}
 }

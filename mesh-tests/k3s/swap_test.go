@@ -189,6 +189,7 @@ func TestSwap(t *testing.T) {
 		written <- seen{h, w}
 	}()
 
+	identities := nodePasswords(t, f)
 	for _, way := range [][2]string{{"h1", "h4"}, {"h4", "h1"}} {
 		if said, err := s.says("clear-quarantine", way[1]); err != nil { // no host is moved back within an hour
 			t.Fatal(said)
@@ -216,6 +217,12 @@ func TestSwap(t *testing.T) {
 				t.Errorf("the Node of %s still says %s=%s", way[0], a, v)
 			}
 		}
+		for name, password := range nodePasswords(t, f) { // without it K3s refuses the Node
+			if before, is := identities[name]; is && before != password {
+				t.Errorf("the password of %s's Node changed", name)
+			}
+			identities[name] = password
+		}
 	}
 	stop()
 	got := <-written
@@ -225,4 +232,18 @@ func TestSwap(t *testing.T) {
 	if bytes.Contains(logs, []byte("panic")) {
 		t.Errorf("h1's server panicked")
 	}
+}
+
+// nodePasswords are those of the hosts that have run K3s.
+func nodePasswords(t *testing.T, f *fleet) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	for _, h := range f.Hosts {
+		text, err := os.ReadFile(h.NodePassword())
+		if !errors.Is(err, os.ErrNotExist) {
+			must(t, err)
+			all[h.Name] = string(text)
+		}
+	}
+	return all
 }

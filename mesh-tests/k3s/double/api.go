@@ -17,7 +17,7 @@ import (
 
 // apiClient is what the double needs of the API. client-go's typed clients would
 // bring a dozen modules that nothing else in this one needs.
-type apiClient struct{ nodes, leases rest.Interface }
+type apiClient struct{ core, leases rest.Interface }
 
 // client makes one that talks to whichever server is ready.
 func (b *balancer) client() (*apiClient, error) {
@@ -32,28 +32,28 @@ func (b *balancer) client() (*apiClient, error) {
 		return rest.RESTClientFor(&rest.Config{Host: "https://any", APIPath: path, Transport: b, QPS: -1, Timeout: 30 * time.Second,
 			ContentConfig: rest.ContentConfig{GroupVersion: &v, NegotiatedSerializer: serializer.NewCodecFactory(scheme).WithoutConversion()}})
 	}
-	nodes, err := of("/api", core.SchemeGroupVersion)
+	first, err := of("/api", core.SchemeGroupVersion)
 	if err != nil {
 		return nil, err
 	}
 	leases, err := of("/apis", coordination.SchemeGroupVersion)
-	return &apiClient{nodes, leases}, err
+	return &apiClient{first, leases}, err
 }
 
 func (c *apiClient) list(ctx context.Context, selector string) ([]core.Node, error) {
 	var l core.NodeList
-	err := c.nodes.Get().Resource("nodes").Param("labelSelector", selector).Do(ctx).Into(&l)
+	err := c.core.Get().Resource("nodes").Param("labelSelector", selector).Do(ctx).Into(&l)
 	return l.Items, err
 }
 
 func (c *apiClient) create(ctx context.Context, n *core.Node) error {
-	return c.nodes.Post().Resource("nodes").Body(n).Do(ctx).Error()
+	return c.core.Post().Resource("nodes").Body(n).Do(ctx).Error()
 }
 
 // update writes n and makes it what the server has then.
 func (c *apiClient) update(ctx context.Context, n *core.Node) error {
 	var got core.Node
-	if err := c.nodes.Put().Resource("nodes").Name(n.Name).Body(n).Do(ctx).Into(&got); err != nil {
+	if err := c.core.Put().Resource("nodes").Name(n.Name).Body(n).Do(ctx).Into(&got); err != nil {
 		return err
 	}
 	got.DeepCopyInto(n)
@@ -66,7 +66,7 @@ func (c *apiClient) status(ctx context.Context, node string, status any) error {
 	if err != nil {
 		return err
 	}
-	return c.nodes.Patch(types.StrategicMergePatchType).Resource("nodes").Name(node).SubResource("status").Body(text).Do(ctx).Error()
+	return c.core.Patch(types.StrategicMergePatchType).Resource("nodes").Name(node).SubResource("status").Body(text).Do(ctx).Error()
 }
 
 func (c *apiClient) condition(ctx context.Context, node string, cond core.NodeCondition) error {

@@ -7,8 +7,8 @@
 // What it does is taken from K3s's source around v1.33 (pkg/etcd,
 // pkg/configfilearg, pkg/executor/embed) and kept line by line by the tests of
 // the package above. What it has not: SQLite and external datastores, snapshots
-// and cluster-reset, kubelet, controller manager, scheduler and networks, node
-// passwords, certificates of users (the administrator has a token). What servers
+// and cluster-reset, kubelet, controller manager, scheduler and networks,
+// certificates of users (the administrator has a token). What servers
 // say to each other while one joins is its own, but for /cacerts and /db/info.
 package main
 

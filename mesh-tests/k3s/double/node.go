@@ -30,7 +30,10 @@ func register(ctx context.Context, o Options, b *balancer, log *slog.Logger) err
 		return err
 	}
 	for said := ""; ; {
-		err := registerOnce(ctx, o, api)
+		err := b.identify(ctx, o)
+		if err == nil {
+			err = registerOnce(ctx, o, api)
+		}
 		if err == nil || ctx.Err() != nil {
 			return nil
 		}

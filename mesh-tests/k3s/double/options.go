@@ -33,8 +33,8 @@ type Options struct {
 	Tuning
 }
 
-// Tuning is what the double has and K3s has not: where loopback is, since hosts
-// share a machine, and times that tests shorten. It comes from the environment,
+// Tuning is what the double has and K3s has not: where loopback and the Node's password are,
+// since hosts share a machine, and times that tests shorten. It comes from the environment,
 // which a real k3s does not look at.
 type Tuning struct {
 	Loopback  netip.Addr
@@ -44,6 +44,8 @@ type Tuning struct {
 	Lease     time.Duration // of the removal controller
 	// APIServer is the kube-apiserver's file.
 	APIServer string
+	// NodeDir is where the Node's password is kept, /etc/rancher/node.
+	NodeDir string
 }
 
 // parse reads a command line, the configuration files it names, and the
@@ -150,7 +152,10 @@ func tuning(env func(string) string) (Tuning, error) {
 	t := Tuning{
 		Loopback: netip.AddrFrom4([4]byte{127, 0, 0, 1}),
 		Manage:   15 * time.Second, Stall: 5 * time.Minute, Condition: 5 * time.Minute, Lease: 45 * time.Second,
-		APIServer: env("SUFFRAGE_KUBE_APISERVER"),
+		APIServer: env("SUFFRAGE_KUBE_APISERVER"), NodeDir: "/etc/rancher/node",
+	}
+	if v := env("K3S_DOUBLE_NODE"); v != "" {
+		t.NodeDir = v
 	}
 	for name, d := range map[string]*time.Duration{
 		"K3S_DOUBLE_MANAGE": &t.Manage, "K3S_DOUBLE_STALL": &t.Stall, "K3S_DOUBLE_CONDITION": &t.Condition, "K3S_DOUBLE_LEASE": &t.Lease,

@@ -70,6 +70,7 @@ func newServer(ctx context.Context, o Options, log *slog.Logger) (*server, error
 		return nil, err
 	}
 	s.kube, err = newBalancer(s)
+	s.up.kube = s.kube
 	return s, err
 }
 

@@ -28,6 +28,7 @@ type supervisor struct {
 	store    *store
 	password string
 	serving  atomic.Bool // kube-apiserver is ready
+	kube     *balancer
 	proxy    *httputil.ReverseProxy
 }
 
@@ -95,6 +96,8 @@ func (s *supervisor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			http.Error(w, "apiserver disabled", http.StatusServiceUnavailable)
 		case !s.serving.Load():
 			http.Error(w, "apiserver not ready", http.StatusServiceUnavailable)
+		case r.URL.Path == pathKubelet:
+			s.kubelet(w, r)
 		default:
 			s.proxy.ServeHTTP(w, r)
 		}
