@@ -29,7 +29,6 @@ func TestK3sRegrade(t *testing.T) {
 	h := newK3sHost(t)
 	h.run("systemctl", "start", "--no-block", "k3s.service")
 	eventually(t, "the server runs", func() bool { return h.runs() == "k3s.service" })
-	h.order(membership.StartMember)
 	is := func(when string, want fitness.Grade) {
 		t.Helper()
 		if f := h.facts(); f.Grade != want || f.Stepped != (want == fitness.EtcdOnly) || f.Role != host.Voter {
