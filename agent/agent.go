@@ -45,6 +45,10 @@ type Options struct {
 	// Standing tells what this host has of any cluster, whether the agent runs the
 	// server or not. Nil: whoever asks gets an error.
 	Standing func() (host.Standing, error)
+	// Lacks are what keeps this host from being made a voter that only the host
+	// itself can see, nothing where it is prepared; the context bounds it. Nil where
+	// nobody looks.
+	Lacks func(context.Context) []string
 	// Snapshots is when this host saves its next scheduled snapshot, and whether it
 	// does now; zero where it has no schedule. Nil where nothing is scheduled.
 	Snapshots func() (next time.Time, saving bool)

@@ -49,7 +49,36 @@ func (a *Agent) equip() {
 		newWorker(r.probe("overlay"), a.readOverlay),
 		newWorker(r.probe("filesystem"), a.readFilesystem),
 	}
+	if a.o.Lacks != nil {
+		a.now = append(a.now, a.prepared())
+	}
 }
+
+// prepared makes the worker that looks whether this host could be made a voter.
+// Until it has looked, and while it hangs, the host could not.
+func (a *Agent) prepared() *worker {
+	say := func(all ...string) {
+		var lacks []string
+		for _, l := range all[:min(len(all), maxLacks)] {
+			lacks = append(lacks, clip(l))
+		}
+		a.record.tell(func(f *fitness.Facts) { f.Prepared = &fitness.Preparation{Ready: len(lacks) == 0, Lacks: lacks} })
+	}
+	say("its agent has not looked yet")
+	w := newWorker(a.record.probe("prepared"), func(ctx context.Context, _ time.Duration) error {
+		lacks := a.o.Lacks(ctx)
+		if ctx.Err() != nil {
+			lacks = append(lacks, "not looked at to the end: "+context.Cause(ctx).Error())
+		}
+		say(lacks...)
+		return nil
+	})
+	w.hung = func(sofar, _ time.Duration) { say(hangs(sofar)) }
+	return w
+}
+
+// maxLacks bounds what a report says of them.
+const maxLacks = 20
 
 // disk makes the worker of a probe that nothing can interrupt.
 func (a *Agent) disk(name string, g *ring, run func() (time.Duration, error)) *worker {

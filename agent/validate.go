@@ -165,6 +165,12 @@ func factsReason(f *fitness.Facts, now int64) string {
 			texts = append(texts, n.Operation, n.File, n.Hash)
 		}
 	}
+	if p := f.Prepared; p != nil {
+		if len(p.Lacks) > maxLacks || p.Ready != (len(p.Lacks) == 0) {
+			return fmt.Sprintf("ready is %t, and it lacks %d things", p.Ready, len(p.Lacks))
+		}
+		texts = append(texts, p.Lacks...)
+	}
 	if e := f.Endpoint; e != nil {
 		if e.Clients < 0 || len(e.On) > maxOn {
 			return fmt.Sprintf("its endpoint has %d clients, on %d members", e.Clients, len(e.On))

@@ -53,11 +53,22 @@ type Facts struct {
 	// Server is the state of this host's etcd server as its agent runs it; nil
 	// where the agent does not.
 	Server *ServerFacts `json:"server,omitempty"`
+	// Prepared is whether the host could be made a voter as it is now, as far as only
+	// the host itself can see that; nil where its agent does not look.
+	Prepared *Preparation `json:"prepared,omitempty"`
 	// ScheduledSnapshot is when this host saves its next snapshot by its own
 	// schedule; nil where it has none.
 	ScheduledSnapshot *ScheduledSnapshot `json:"scheduled_snapshot,omitempty"`
 	// Endpoint is where this host's datastore endpoint leads; nil where it has none.
 	Endpoint *EndpointFacts `json:"endpoint,omitempty"`
+}
+
+// Preparation is what a host found when it looked at its own units, certificates
+// and ports.
+type Preparation struct {
+	Ready bool `json:"ready"`
+	// Lacks are what is amiss, none where it is ready.
+	Lacks []string `json:"lacks,omitempty"`
 }
 
 // EndpointFacts are where a host leads its clients of etcd.

@@ -57,6 +57,10 @@ func checkDatastore(c Config, s Start) error {
 	return nil
 }
 
+// CheckCertificate looks at the files of a checked configuration as a start does:
+// ca, cert and key exist, belong together and to the addresses, at this time.
+func CheckCertificate(c Config, now time.Time) error { return checkCertificate(c.filled(), now) }
+
 // checkCertificate finds what etcd would only say in its log, or only when the
 // first peer connects.
 func checkCertificate(c Config, now time.Time) error {

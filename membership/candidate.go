@@ -102,6 +102,9 @@ func (a *assessment) stand(host string, out vacancy) (fitness.Standing, *Refusal
 	if a.unarmed(host) {
 		return refuse(owner(NotQualified, "", "its agent runs no etcd server, so it cannot be made a voter", "set agent.unit on "+host))
 	}
+	if p := h.Facts.Prepared; p != nil && !p.Ready {
+		return refuse(owner(NotQualified, "", "it is not prepared: "+some(p.Lacks, 3), "suffrage standby check on "+host))
+	}
 	if s := h.Facts.Server; s != nil && s.Datastore {
 		return refuse(owner(DatastorePresent, "", aDatastore, "move it aside on "+host))
 	}
@@ -155,6 +158,14 @@ func (a *assessment) stand(host string, out vacancy) (fitness.Standing, *Refusal
 func (a *assessment) unarmed(host string) bool {
 	h := a.hosts[host]
 	return a.in.Policy.Mode == Active && h.Reachable && h.Facts.Server == nil
+}
+
+// some are the first of many texts.
+func some(texts []string, most int) string {
+	if more := len(texts) - most; more > 0 {
+		return strings.Join(texts[:most], "; ") + fmt.Sprintf("; and %d more", more)
+	}
+	return strings.Join(texts, "; ")
 }
 
 // unqualified names the kinds of evidence that the host has not given: a vote

@@ -325,8 +325,12 @@ func (f *fleet) apply(line string) error {
 		}
 	case "regrade": // regrade HOST TO AGO [REASON]
 		f.in.Request = &Request{Regrade: arg(1), To: fitness.Grade(arg(2)), By: "anna", At: ago(arg(3)), Reason: rest(4)}
-	case "regraded": // regraded AGO HOST TO BY OUTCOME
-		f.in.Operations = append(f.in.Operations, Operation{ID: fmt.Sprintf("op-%d", len(f.in.Operations)+1), Ended: ago(arg(1)), Regrade: arg(2), To: fitness.Grade(arg(3)), By: arg(4), Outcome: Outcome(arg(5))})
+	case "regraded": // regraded AGO HOST TO BY OUTCOME [untouched]
+		op := Operation{ID: fmt.Sprintf("op-%d", len(f.in.Operations)+1), Ended: ago(arg(1)), Regrade: arg(2), To: fitness.Grade(arg(3)), By: arg(4), Outcome: Outcome(arg(5))}
+		if arg(6) == "" {
+			op.Called = op.Ended
+		}
+		f.in.Operations = append(f.in.Operations, op)
 	case "regrading": // regrading HOST TO: under way, begun a minute ago by the controller
 		f.open("", "")
 		f.in.Open.Regrade, f.in.Open.To, f.in.Open.Member, f.in.Open.By = arg(1), fitness.Grade(arg(2)), f.member(arg(1)).ID, ByController
@@ -405,6 +409,8 @@ func (f *fleet) apply(line string) error {
 		}
 	case "unqualified":
 		f.host(arg(1)).Facts = fitness.Facts{}
+	case "lacks": // lacks HOST THING...; without a thing it is prepared
+		f.host(arg(1)).Facts.Prepared = &fitness.Preparation{Ready: len(w) == 2, Lacks: w[2:]}
 	case "election":
 		f.in.Policy.Limits.ElectionTimeout = fitness.Duration(f.in.Now.Sub(ago(arg(1))))
 	case "target":

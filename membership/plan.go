@@ -109,7 +109,8 @@ func steps(out, in string, dead bool) []Step {
 const turnBack = "turn-back"
 
 // StepNames are the names that a step of an operation may have, in the order of
-// a swap, and behind them those that a swap has not. Taking the Lease is none: an operation begins under it.
+// a swap, and behind them those that a swap has not. Taking the Lease is none: an
+// operation begins under it.
 func StepNames() []string {
 	var names []string
 	for _, s := range steps("out", "in", false)[1:] {

@@ -101,6 +101,7 @@ func (a *assessment) regradeFailed(host string) (until time.Time) {
 	for _, op := range a.history() {
 		switch {
 		case op.Regrade != host || !op.Ended.After(cleared):
+		case op.Failed() && op.Called.IsZero(): // nothing was done to it
 		case op.Failed():
 			until, failures = op.Ended.Add(resting(failures)), failures+1
 		default:

@@ -53,7 +53,7 @@ var words = template.FuncMap{
 	"stamp":    func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
 	"clock":    func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") },
 	"micro":    time.UnixMicro,
-	"size":     func(n int64) string { return fitness.Figure(n).Text("B") },
+	"size":     size,
 	"chart":    chartOf,
 	"picture":  pictureOf,
 	"timeline": timelineOf,

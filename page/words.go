@@ -48,6 +48,14 @@ func figure(f *fitness.Figure) string {
 	return f.Text("s")
 }
 
+// size is a size in bytes as a person reads it; a new cluster's snapshot is no 0 MiB.
+func size(n int64) string {
+	if n < 10<<20 {
+		return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
+	}
+	return fitness.Figure(n).Text("B")
+}
+
 // span is a piece of a text.
 type span struct {
 	Text string

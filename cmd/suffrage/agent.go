@@ -65,6 +65,9 @@ a disk still hung at the end, with the reason; 2 wrong settings, key or roster.`
 				Config: s.Agent, Host: s.Host, Key: key, Roster: s.rosterFile(),
 				Software: version(), Log: log, Registry: reg, Server: server, Standing: s.standing,
 			}
+			if server != nil {
+				o.Lacks = s.lacks(roster)
+			}
 			if keeper != nil {
 				o.Snapshots = keeper.State
 			}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -185,6 +186,9 @@ func (e Explanation) facts(w io.Writer) {
 	fmt.Fprintf(w, "memory    %s in all\nsoftware  %s\n", fitness.Figure(f.MemoryTotal).Text("B"), e.Host.Software)
 	if e.leads != "" {
 		fmt.Fprintln(w, "datastore "+e.leads)
+	}
+	if p := f.Prepared; p != nil && !p.Ready && e.Role == "standby" {
+		fmt.Fprintln(w, wrap("not prepared: "+strings.Join(p.Lacks, "; "), "  "))
 	}
 	for _, p := range f.Probes {
 		if !p.OK {

@@ -17,6 +17,8 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"suffrage/membership/host/standby"
 )
 
 func main() {
@@ -132,7 +134,7 @@ line, or a file that a person wrote, is wrong. docs/commands.md has the forms of
 	}
 	add("look", newStatusCmd(), newTopCmd(), newExplainCmd(), newPlanCmd(), newObserveCmd(), newOperationsCmd(), newDemoCmd(), newDecideCmd(), newReplayCmd(), newReportCmd())
 	add("say", newHostCmd(), newModeCmd(), newPauseCmd(), newResumeCmd(), newSwapCmd(), newRegradeCmd(), newTargetCmd(), newRemoveDeadCmd(), newClearQuarantineCmd(), newSnapshotCmd(), newClusterCmd())
-	add("run", newAgentCmd(), newControllerCmd(), newMemberCmd(), newIdentityCmd(), newConfigCmd(), newManCmd())
+	add("run", newAgentCmd(), newControllerCmd(), newMemberCmd(), newStandbyCmd(), newIdentityCmd(), newConfigCmd(), newManCmd())
 	strict(root)
 	return root
 }
@@ -168,11 +170,5 @@ func version() string {
 	if !ok {
 		return "unknown"
 	}
-	v := info.Main.Version
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" && len(s.Value) >= 12 {
-			v += " " + s.Value[:12]
-		}
-	}
-	return v
+	return standby.Version(info)
 }

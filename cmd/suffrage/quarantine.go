@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"slices"
 
@@ -35,7 +34,7 @@ host that is not in the roster.`,
 			if err := f.known(args[0]); err != nil {
 				return err
 			}
-			ctx, cancel := context.WithTimeout(c.Context(), f.callTimeout())
+			ctx, cancel := f.asking(c)
 			defer cancel()
 			s, err := saidBy(c)
 			if err != nil {

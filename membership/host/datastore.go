@@ -133,3 +133,9 @@ func syncDirs(dirs ...string) error {
 	}
 	return errors.Join(errs...)
 }
+
+// PutAside renames a datastore that no host's order is about, and gives its new
+// name; none where there is no datastore. It is kept.
+func PutAside(datastore string) (string, error) {
+	return moveAside(files{}, datastore, "removed", "")
+}

@@ -1,0 +1,99 @@
+package standby
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+// k3sRig is a host with K3s as its installer leaves it, both units there, nothing
+// started, and everything laid down that Prepare lays down.
+func k3sRig(t *testing.T) *rig {
+	t.Helper()
+	r := newRig(t)
+	r.K3s = &K3s{AgentUnit: "k3s-agent.service", DataDir: "/var/lib/rancher/k3s", ConfigDir: "/etc/rancher/k3s/config.yaml.d"}
+	r.Unit, r.Datastore = "k3s.service", "/var/lib/rancher/k3s/server/db/etcd"
+	r.put(dropInDir+"/k3s.service", "[Service]\nExecStart=/usr/local/bin/k3s server\n")
+	r.put(dropInDir+"/k3s-agent.service", "[Service]\nExecStart=/usr/local/bin/k3s agent\n")
+	r.k3s("v1.34.2+k3s1")
+	r.put("/etc/rancher/k3s/config.yaml", "node-ip: 100.64.0.4\ntoken: secret\n")
+	return r
+}
+
+func (r *rig) k3s(version string) {
+	r.put("/usr/local/bin/k3s", "#!/bin/sh\necho 'k3s version "+version+" (abc)'\n")
+	r.must(os.Chmod(r.at("/usr/local/bin/k3s"), 0o755))
+}
+
+func TestK3sCheck(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("SKIPPED: what K3s has is root's")
+	}
+	prepared := func(t *testing.T) *rig {
+		r := k3sRig(t)
+		r.must(os.Mkdir(r.at(r.Data), 0o750))
+		r.put(r.Data+"/fence.json", "{}\n")
+		for _, s := range r.shipped() {
+			r.put(s.path, s.content)
+		}
+		r.must(r.systemd.Reload(t.Context()))
+		for _, u := range []string{agentUnit, "k3s.service", "k3s-agent.service"} {
+			r.must(r.systemd.Enable(t.Context(), u, true))
+		}
+		return r
+	}
+	if got := prepared(t).amiss(); len(got) > 0 {
+		t.Fatalf("a host that lacks nothing: %v", got)
+	}
+	config := func(text string) func(*rig) {
+		return func(r *rig) { r.put("/etc/rancher/k3s/config.yaml", text) }
+	}
+	for _, tt := range []struct {
+		why   string
+		do    func(r *rig)
+		want  string
+		state State
+		found string
+	}{
+		{"an old version", func(r *rig) { r.k3s("v1.32.9+k3s1") }, "program ", Wrong, "at least v1.33"},
+		{"no K3s", func(r *rig) { r.must(os.Remove(r.at("/usr/local/bin/k3s"))) }, "program ", Missing, "there is no /usr/local/bin/k3s"},
+		{"one unit only", func(r *rig) {
+			r.must(os.Remove(r.at(dropInDir + "/k3s-agent.service")))
+			r.must(r.systemd.Reload(t.Context()))
+		}, "unit k3s-agent.service", Missing, "not installed"},
+		{"no drop-in", func(r *rig) {
+			r.must(os.Remove(r.at(dropInDir + "/k3s.service.d/suffrage.conf")))
+			r.must(r.systemd.Reload(t.Context()))
+		}, "unit k3s.service", Missing, "is not there"},
+		{"no fence: a boot would start the server", func(r *rig) { r.must(os.Remove(r.at(r.Data + "/fence.json"))) }, "fence ", Missing, "must not start"},
+		{"no node-ip", config("token: x\n"), "k3s ", Missing, "node-ip is not set"},
+		{"another node-ip", config("token: x\nnode-ip: [10.0.0.4]\n"), "k3s ", Wrong, "node-ip is 10.0.0.4"},
+		{"cluster-init left behind", config("token: x\nnode-ip: 100.64.0.4\ncluster-init: true\n"), "k3s ", Wrong, "cluster-init"},
+		{"another name", config("token: x\nnode-ip: 100.64.0.4\nnode-name: h9\n"), "k3s ", Wrong, "node-name is h9"},
+		{"no token", config("node-ip: 100.64.0.4\n"), "k3s ", Missing, "no token"},
+		{"no YAML", config("a: [\n"), "k3s ", Wrong, "config.yaml"},
+		{"an external datastore", config("token: x\nnode-ip: 100.64.0.4\ndatastore-endpoint: x\n"), "k3s ", Wrong, "runs no etcd"},
+		{"two agents' units", func(r *rig) {
+			r.put(dropInDir+"/k3s.service", "[Service]\nExecStart=/usr/local/bin/k3s agent\n")
+			r.must(r.systemd.Reload(t.Context()))
+		}, "k3s ", Wrong, "does not start a server"},
+		{"half of K3s's certificates", func(r *rig) { r.must(os.MkdirAll(r.at("/var/lib/rancher/k3s/server/tls/etcd"), 0o755)) }, "certificates ", Wrong, "client.key"},
+	} {
+		t.Run(tt.why, func(t *testing.T) {
+			r := prepared(t)
+			tt.do(r)
+			got := r.amiss()
+			if c := got[tt.want]; c.State != tt.state || !strings.Contains(c.Found, tt.found) {
+				t.Errorf("%+v, want %s of %q; all: %v", c, tt.state, tt.found, got)
+			}
+		})
+	}
+	// What is said elsewhere than in config.yaml.
+	r := prepared(t)
+	r.put("/etc/rancher/k3s/config.yaml", "node-ip: 10.0.0.4\n")
+	r.put("/etc/rancher/k3s/config.yaml.d/10-ip.yaml", "node-ip: 100.64.0.4\n")
+	r.put(dropInDir+"/k3s.service.env", "K3S_TOKEN='x'\n")
+	if got := r.amiss(); len(got) > 0 {
+		t.Errorf("a drop-in counts, and so does the token of the installer: %v", got)
+	}
+}
