@@ -69,11 +69,13 @@ func (a *assessment) regraded(host string) *Operation {
 
 // belowFull are the voters that were stepped down: while there is one, nobody's role
 // changes, since there are fewer API servers to carry it out than its owner has set
-// up. Let through is what takes its own vote, what makes a server full again, and the
-// removal of a dead voter. One that is etcd-only by its owner's settings is as it
-// should be.
+// up. Let through is what takes its own vote, what makes a server full again, the
+// removal of a dead voter, and a vote for another one where there are fewer than
+// three: there the server cannot be restarted, and could not be full before that. One
+// that is etcd-only by its owner's settings is as it should be.
 func (a *assessment) belowFull(p *Plan) []Refusal {
-	if p != nil && (p.Dead || p.To == fitness.Full) {
+	grows := p != nil && p.In != "" && p.Out == ""
+	if p != nil && (p.Dead || p.To == fitness.Full) || grows && len(a.voters) < 3 {
 		return nil
 	}
 	var held []Refusal
