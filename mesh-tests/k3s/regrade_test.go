@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -57,7 +56,7 @@ func TestRegrade(t *testing.T) {
 	}
 	f.WaitAPI()
 	f.Configure(f.Host("h1"), "server: "+f.Host("h2").ServerURL()+"\n")
-	f.Wait("h2 has an API server", func(context.Context) error { return serves(f.Host("h2"), http.StatusOK, "") })
+	f.Wait("h2 has an API server", func(context.Context) error { return serves(f.Host("h2"), true) })
 
 	dir := t.TempDir()
 	memory := func(host string) meminfo { return meminfo(filepath.Join(dir, host+".meminfo")) }
@@ -92,9 +91,7 @@ func TestRegrade(t *testing.T) {
 	if down.By != membership.ByController {
 		t.Errorf("it was asked for by %s", down.By)
 	}
-	f.Wait("h2 has no API server", func(context.Context) error {
-		return serves(f.Host("h2"), http.StatusServiceUnavailable, "apiserver disabled")
-	})
+	f.Wait("h2 has no API server", func(context.Context) error { return serves(f.Host("h2"), false) })
 	s.grade(t, "h2", fitness.EtcdOnly)
 	s.grade(t, "h3", fitness.EtcdOnly)
 	s.grade(t, "h1", fitness.Full)
@@ -110,7 +107,7 @@ func TestRegrade(t *testing.T) {
 		}
 		return nil
 	})
-	f.Wait("h2 has an API server again", func(context.Context) error { return serves(f.Host("h2"), http.StatusOK, "") })
+	f.Wait("h2 has an API server again", func(context.Context) error { return serves(f.Host("h2"), true) })
 	s.grade(t, "h2", fitness.Full)
 	if now := f.member(t, "h2"); now != member {
 		t.Errorf("the member of h2 is %s, and was %s", now, member)
@@ -121,19 +118,18 @@ func TestRegrade(t *testing.T) {
 	history.Judge(t, got.h, got.w, "")
 }
 
-// serves is nil where the server answers so for the API.
-func serves(h *k3s.Host, code int, text string) error {
+// serves is nil where the server leads to an API, or does not.
+func serves(h *k3s.Host, want bool) error {
 	c := http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 	r, err := c.Get(h.ServerURL() + "/version")
 	if err != nil {
 		return err
 	}
 	defer r.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(r.Body, 4096))
-	if err == nil && (r.StatusCode == http.StatusServiceUnavailable) != (code == http.StatusServiceUnavailable) || !strings.Contains(string(body), text) {
-		err = fmt.Errorf("%s: %s", r.Status, body)
+	if got := r.StatusCode != http.StatusServiceUnavailable; got != want { // one that wants to know who asks is one
+		return errors.New(r.Status)
 	}
-	return err
+	return nil
 }
 
 // regraded waits for a regrade of h2, which is asked for unless it comes by itself.
