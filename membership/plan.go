@@ -91,7 +91,7 @@ func steps(out, in string, dead bool) []Step {
 		{"join", fmt.Sprintf("make %s a server and add it as a learner", in), in == ""},
 		{"promote", fmt.Sprintf("promote %s once it has caught up", in), in == ""},
 		{"soak", fmt.Sprintf("watch %s until they have been healthy for the soak time", watched), dead},
-		{"step-down", fmt.Sprintf("step %s to etcd-only and move etcd leadership away from it", out), out == "" || dead},
+		{"step-down", fmt.Sprintf("move etcd leadership away from %s, if it leads", out), out == "" || dead},
 		{"remove", fence, out == ""},
 		{"clean-up", stop + ", move its datastore aside, keep the host as a standby", out == ""},
 		{"record", "verify the voters, record the operation, release the Lease", false},
