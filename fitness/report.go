@@ -111,7 +111,22 @@ type ServerFacts struct {
 	Term uint64 `json:"term"`
 	// Snapshots are those that were saved for operations, verified.
 	Snapshots []SnapshotFacts `json:"snapshots,omitempty"`
+	// Grade is how much of a K3s server runs here, or would at its next start; empty
+	// where that is not known, such as while its settings have changed and its process
+	// has not, and where a member of Suffrage runs, which is etcd alone.
+	Grade Grade `json:"grade,omitempty"`
+	// Stepped: it is etcd-only by what Suffrage wrote, and not by settings of its owner.
+	Stepped bool `json:"stepped,omitempty"`
 }
+
+// Grade is how much of a server a host runs.
+type Grade string
+
+const (
+	Full Grade = "full"
+	// EtcdOnly: it keeps its vote and runs no API server.
+	EtcdOnly Grade = "etcd-only"
+)
 
 // SnapshotFacts are a verified snapshot on a host.
 type SnapshotFacts struct {

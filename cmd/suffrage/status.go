@@ -38,8 +38,11 @@ type Status struct {
 
 // HostStatus is one host of Status.
 type HostStatus struct {
-	Host    string          `json:"host"`
-	Role    string          `json:"role"` // leader, voter, learner or standby; unknown without etcd
+	Host string `json:"host"`
+	Role string `json:"role"` // leader, voter, learner or standby; unknown without etcd
+	// Grade is how much of a K3s server it runs, full or etcd-only; absent where that
+	// is not known.
+	Grade   fitness.Grade   `json:"grade,omitempty"`
 	Mark    membership.Mark `json:"mark"`
 	Agent   bool            `json:"agent"` // it answered
 	Error   string          `json:"error,omitempty"`
@@ -83,6 +86,7 @@ func (f *fleet) status(l look) Status {
 	}
 	for _, h := range v.Hosts {
 		hs := HostStatus{Host: h.Name, Role: v.Role(h.Name), Mark: h.Mark, Agent: h.Reachable, Error: h.Error, Verdict: verdicts[h.Name], Endpoint: h.Facts.Endpoint, Paths: h.Facts.Paths}
+		hs.Grade = gradeOf(h)
 		if hs.Role == "leader" {
 			s.Leader = h.Name
 		}
@@ -93,6 +97,22 @@ func (f *fleet) status(l look) Status {
 		return cmp.Compare(min(slices.Index(order, a.Role), 1), min(slices.Index(order, b.Role), 1))
 	})
 	return s
+}
+
+// gradeOf is what a host's agent tells of it, empty where it does not answer.
+func gradeOf(h membership.Host) fitness.Grade {
+	if s := h.Facts.Server; s != nil && h.Reachable {
+		return s.Grade
+	}
+	return ""
+}
+
+// besides is a role, with the grade where that is not a whole server.
+func besides(role string, g fitness.Grade) string {
+	if g == fitness.EtcdOnly {
+		return role + ", " + string(g)
+	}
+	return role
 }
 
 // count says how many vote.
@@ -133,7 +153,7 @@ func (s Status) print(w io.Writer) {
 	fmt.Fprintln(w)
 	rows := [][]string{{"HOST", "ROLE", "MARK", "VERDICT", "SINCE"}}
 	for _, h := range s.Hosts {
-		rows = append(rows, []string{h.Host, h.Role, s.mark(h), h.Verdict.Status.String(), cmp.Or(stood(h.Verdict, now), "-")})
+		rows = append(rows, []string{h.Host, besides(h.Role, h.Grade), s.mark(h), h.Verdict.Status.String(), cmp.Or(stood(h.Verdict, now), "-")})
 	}
 	table(w, rows)
 	for _, h := range s.Hosts {
@@ -184,7 +204,7 @@ func headline(w io.Writer, d membership.Decision, now time.Time) {
 		if op.TurnedBack != "" {
 			what = "turns back"
 		}
-		fmt.Fprintf(w, "%s (operation %s, begun %s) %s: %s\n", membership.Plan{Out: op.Out, In: op.In, Dead: op.Dead}, op.ID, ago(op.Begun, now), what, d.Step)
+		fmt.Fprintf(w, "%s (operation %s, begun %s) %s: %s\n", op.Title(), op.ID, ago(op.Begun, now), what, d.Step)
 		if op.TurnedBack != "" {
 			fmt.Fprintln(w, wrap("because "+op.TurnedBack, "  "))
 		}
