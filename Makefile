@@ -6,7 +6,7 @@ BIN  := bin/suffrage
 CC   ?= cc
 RACE := $(shell command -v $(firstword $(CC)) >/dev/null 2>&1 && echo -race)
 
-.PHONY: demo test fleet sim mutants compat systemd prometheus page-test mesh kube-test k3s-test build lint bench bench-swap fuzz clean
+.PHONY: demo test fleet sim mutants compat systemd prometheus page-test mesh tailscale-test kube-test k3s-test build lint bench bench-swap fuzz clean
 
 build:
 	go build -o $(BIN) ./cmd/suffrage
@@ -63,11 +63,21 @@ page-test: build
 
 # Hosts with networks and disks of their own, and what is done to them:
 # mesh-tests/README.md. It needs root; RUN=TestSlowLink runs one scenario. What
-# came of each run is added to bin/mesh-runs.jsonl.
-RUN ?= .
+# came of each run is added to bin/mesh-runs.jsonl. Hosts whose clocks are off need
+# a program of their own, some minutes once; CLOCK= leaves it and TestClocks out.
+RUN   ?= .
+CLOCK ?= $(CURDIR)/bin/suffrage-clock
 mesh: build
-	SUFFRAGE_BIN=$(CURDIR)/$(BIN) SUFFRAGE_MESH_RUNS=$(CURDIR)/bin/mesh-runs.jsonl \
+	test -z '$(CLOCK)' || mesh-tests/clock.sh
+	SUFFRAGE_BIN=$(CURDIR)/$(BIN) SUFFRAGE_CLOCK_BIN=$(CLOCK) \
+	  SUFFRAGE_MESH_RUNS=$(CURDIR)/bin/mesh-runs.jsonl \
 	  go test -count=1 -timeout 60m -v -run '$(RUN)' ./mesh-tests/scenarios
+
+# What agents say of the paths of a real Tailscale: mesh-tests/README.md. It needs
+# root; tailscaled is built first where it is not yet, some minutes on two cores.
+tailscale-test: build
+	@set -e; programs=$$(mesh-tests/tailscale.sh); \
+	SUFFRAGE_TAILSCALE=$$programs SUFFRAGE_BIN=$(CURDIR)/$(BIN) go test -count=1 -timeout 20m -v ./mesh-tests/overlay
 
 # The Lease, marks and reports in Kubernetes, against a real API server and with a
 # real kubectl, which are built first where they are not yet: a quarter of an hour on

@@ -66,6 +66,7 @@ type Agent struct {
 	roster   atomic.Pointer[identity.Roster]
 	file     fileState // of the roster, as last looked at; its worker's own
 	fileErr  error     // why it was not taken up
+	paths    seenPaths // its worker's own
 
 	wal       *probes.WAL
 	commit    *probes.Commit
@@ -77,7 +78,7 @@ type Agent struct {
 	// What follows belongs to the schedule's goroutine.
 	disks     [2]*worker // wal_fsync, commit
 	steady    []*worker  // every round
-	now       []*worker  // facts, every factsEvery
+	now       []*worker  // facts, every ten periods
 	scrape    *worker
 	look      *worker // at the roster
 	serving   *worker // at the etcd server; nil without one
@@ -91,7 +92,8 @@ type Agent struct {
 }
 
 const (
-	factsEvery  = 30 * time.Second
+	factsEvery  = 30 * time.Second // at most
+	factsLeast  = time.Second
 	rosterEvery = 3 * time.Second
 )
 
@@ -112,6 +114,7 @@ func New(o Options) (*Agent, error) {
 		record:   newRecord(bootClock()),
 		schedule: &schedule{slot: o.Config.Period.Std() / slots},
 		peers:    map[string]*peer{},
+		paths:    seenPaths{},
 	}
 	if err := a.readRoster(); err != nil {
 		return nil, err
@@ -225,7 +228,7 @@ func (a *Agent) tick(ctx context.Context, n int64, late time.Duration) {
 		}
 		now := time.Now()
 		if !now.Before(a.nextFacts) {
-			a.nextFacts = now.Add(factsEvery)
+			a.nextFacts = now.Add(max(min(factsEvery, 10*a.o.Config.Period.Std()), factsLeast))
 			a.ask(late, a.now...)
 		}
 		if !now.Before(a.nextPage) {

@@ -270,6 +270,7 @@ func TestPages(t *testing.T) {
 	eventually(t, "a window is full, and the histogram was read for one", func() bool {
 		r := a.Report(0)
 		return len(series(r, fitness.RTT, "h2").Samples) > fitness.WindowSize && len(series(r, fitness.WALFsync, "").Bounds) > 0 &&
+			len(series(r, fitness.WALFsync, "").Samples) > fitness.WindowSize &&
 			len(series(r, fitness.Stability, "").Samples) > fitness.WindowSize && len(series(r, fitness.BackendCommit, "").Samples) > fitness.WindowSize
 	})
 	if m := a.Report(0).Facts.Member; m == nil || m.Started == 0 {

@@ -103,6 +103,13 @@ func TestReportsThatAreNotBelieved(t *testing.T) {
 		{"less than no memory", func(r *fitness.Report) { r.Facts.MemoryTotal = -1 }, "less than nothing"},
 		{"a zone that would break a line", func(r *fitness.Report) { r.Facts.Zone = "a\nb" }, "zone"},
 		{"a path that is not known", func(r *fitness.Report) { r.Facts.Paths = []fitness.Path{{Peer: "h1", Kind: "magic"}} }, "path kind"},
+		{"a path from the future", func(r *fitness.Report) {
+			r.Facts.Paths = []fitness.Path{{Peer: "h1", Kind: "direct", Since: r.Now + 5_000_000}}
+		}, "a path since"},
+		{"what a path cannot have been", func(r *fitness.Report) {
+			r.Facts.Paths = []fitness.Path{{Peer: "h1", Kind: "direct", Before: "magic"}}
+		}, "before it"},
+		{"a key without end", func(r *fitness.Report) { r.Facts.OverlayExpires = 1 << 62 }, "its key of the overlay"},
 		{"too many probes", func(r *fitness.Report) { r.Facts.Probes = slices.Repeat(r.Facts.Probes, 99) }, "99 probes"},
 		{"an endless note", func(r *fitness.Report) { r.Facts.OverlayNote = strings.Repeat("x", 5000) }, "a text of"},
 		{"a role that is not known", func(r *fitness.Report) { r.Facts.Server = &fitness.ServerFacts{Role: "king"} }, "role"},

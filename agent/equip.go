@@ -2,8 +2,6 @@ package agent
 
 import (
 	"context"
-	"errors"
-	"strings"
 	"time"
 
 	"suffrage/fitness"
@@ -125,23 +123,6 @@ func (a *Agent) readLink(context.Context, time.Duration) error {
 		}
 		f.Link = link
 	})
-	return err
-}
-
-// readOverlay asks Tailscale. A host without it has nothing that is broken.
-func (a *Agent) readOverlay(ctx context.Context, _ time.Duration) error {
-	paths, err := probes.ReadPaths(ctx, a.o.Config.TailscaleSocket, a.peerAddresses())
-	a.record.tell(func(f *fitness.Facts) {
-		f.Paths, f.OverlayNote = paths, ""
-		if err != nil {
-			f.OverlayNote = clip(strings.TrimPrefix(err.Error(), "probes: overlay: ")) // a fact for people, not an error
-		} else if len(paths) == 0 {
-			f.OverlayNote = "Tailscale reaches none of the roster's hosts"
-		}
-	})
-	if errors.Is(err, probes.ErrNoOverlay) {
-		return nil
-	}
 	return err
 }
 

@@ -20,6 +20,8 @@ var (
 	coverageDesc  = desc("window_samples", "Measured or lost samples in the newest window, 0 to 100. Below 100 the host is unknown: wait, or look at probe_success.", "signal", "peer")
 	ageDesc       = desc("sample_age_seconds", "Age of the newest sample of a series. Above three periods it counts no more: look at probe_success and at the agent's log.", "signal", "peer")
 	lostDesc      = desc("pings_lost_total", "Pings to a peer without an answer since the agent started. Each is a sample over every limit; when they grow, look at the path to the peer.", "peer")
+	relayedDesc   = desc("path_relayed", "1 when Tailscale reaches a peer through a relay, 0 when directly; nothing where it does not say. 1: look at rtt_p99_seconds of that peer, and at what blocks UDP between the two.", "peer")
+	expiryDesc    = desc("overlay_key_expiry_timestamp_seconds", "When this host's Tailscale key ends, and the host is gone from the network, Unix time; nothing where it never ends. Within a week: log in again, or switch its expiry off.")
 	successDesc   = desc("probe_success", "1 when the probe's last run worked. 0: the agent's log and its report say why, and nothing is known of the signal meanwhile.", "probe")
 	durationDesc  = desc("probe_duration_seconds", "How long the probe's last run took, or takes by now. Near 5 it hangs: look at the disk or daemon behind it.", "probe")
 	lateDesc      = desc("tick_late_max_seconds", "How late the latest of the newest 100 ticks was. Samples that were later than the limit they are judged by weigh nothing; when this stays high, the host has too little processor time.")
@@ -40,7 +42,7 @@ func (c collector) Describe(ch chan<- *prometheus.Desc) {
 // Described are the descriptions of all that an agent measures itself.
 func Described() []*prometheus.Desc {
 	return []*prometheus.Desc{rttDesc, fsyncDesc, commitDesc, memoryDesc, stabilityDesc, clockDesc,
-		coverageDesc, ageDesc, lostDesc, successDesc, durationDesc, lateDesc}
+		coverageDesc, ageDesc, lostDesc, relayedDesc, expiryDesc, successDesc, durationDesc, lateDesc}
 }
 
 func (c collector) Collect(ch chan<- prometheus.Metric) {
@@ -75,6 +77,16 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 		case fitness.Stability:
 			gauge(stabilityDesc, float64(g.window.Max()))
 		}
+	}
+	for _, p := range c.r.facts.Paths {
+		relayed := 0.0
+		if p.Kind == "relayed" {
+			relayed = 1
+		}
+		gauge(relayedDesc, relayed, p.Peer)
+	}
+	if at := c.r.facts.OverlayExpires; at != 0 {
+		gauge(expiryDesc, float64(at)/1e6)
 	}
 	for _, p := range c.r.probes {
 		ok := 0.0

@@ -25,6 +25,10 @@ const slack = int64(time.Second / time.Microsecond)
 // comes once a day, and a host waits for up to half of that after it.
 const maxAhead = int64(48 * time.Hour / time.Microsecond)
 
+// maxExpiry is how far the end of a key may lie, in microseconds: a hundred years,
+// where Tailscale gives half a year.
+const maxExpiry = int64(100 * 365 * 24 * time.Hour / time.Microsecond)
+
 // maxOn bounds the members that an endpoint tells of: those that it leads to, and
 // those that it is leaving.
 const maxOn = 64
@@ -132,6 +136,8 @@ func factsReason(f *fitness.Facts, now int64) string {
 		return "its zone is not printable or too long"
 	case f.MemoryTotal < 0 || f.DiskFree < 0:
 		return "less than nothing of memory or disk"
+	case f.OverlayExpires < 0 || f.OverlayExpires > now+maxExpiry:
+		return fmt.Sprintf("its key of the overlay ends at %d", f.OverlayExpires)
 	case len(f.Paths) > MaxPeers || len(f.Probes) > 32:
 		return fmt.Sprintf("%d paths and %d probes", len(f.Paths), len(f.Probes))
 	case f.Member != nil && (f.Member.Started < 0 || f.Member.Started > now+slack):
@@ -174,6 +180,9 @@ func factsReason(f *fitness.Facts, now int64) string {
 	for _, p := range f.Paths {
 		if p.Kind != "direct" && p.Kind != "relayed" {
 			return fmt.Sprintf("path kind %.40q", p.Kind)
+		}
+		if p.Since < 0 || p.Since > now+slack || p.Before != "" && p.Before != "direct" && p.Before != "relayed" {
+			return fmt.Sprintf("a path since %d, before it %.40q", p.Since, p.Before)
 		}
 		texts = append(texts, p.Peer, p.Via)
 	}

@@ -166,3 +166,11 @@ func (b Bound) decide(l Limit) (Band, bool) {
 	}
 	return Unknown, false
 }
+
+// edge is the one that decided for a band.
+func (b Bound) edge(band Band) Figure {
+	if band == Over {
+		return b.Lo
+	}
+	return b.Hi
+}

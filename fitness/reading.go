@@ -25,10 +25,14 @@ type Reading struct {
 	LostNow int `json:"lost_now,omitempty"`
 	// Figure is what is judged: the p99, or the lowest memory, the highest
 	// count of events, the median of the clock's offset either way. 0 until a
-	// window is full.
+	// window is full. Where etcd's histogram decided against the probe's p99, it
+	// is the edge of the histogram's bucket that did: the p99 is above it in a
+	// violation, else at most it.
 	Figure Figure `json:"figure"`
-	P50    Figure `json:"p50"`
-	Limit  Limit  `json:"limit"`
+	// Probe is the probe's p99 there, nil elsewhere.
+	Probe *Figure `json:"probe,omitempty"`
+	P50   Figure  `json:"p50"`
+	Limit Limit   `json:"limit"`
 	// DecidedBy is "probe" or "histogram", empty while the band is unknown.
 	DecidedBy string `json:"decided_by,omitempty"`
 	// Histogram is what etcd's own histogram said, whether it decided or not.

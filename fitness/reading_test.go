@@ -173,6 +173,9 @@ func (p *script) read(now time.Time) string {
 	if r.Lost+r.LostNow > 0 {
 		out += fmt.Sprintf(", lost %d, now %d", r.Lost, r.LostNow)
 	}
+	if r.Probe != nil {
+		out += ", probe " + r.Probe.Text(r.Signal.Unit())
+	}
 	if b := r.Histogram; b != nil {
 		out += fmt.Sprintf(", histogram %s to %s of %d", b.Lo.Text("s"), b.Hi.Text("s"), b.N)
 	}

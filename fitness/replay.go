@@ -191,6 +191,10 @@ func (p *replay) reading(s Series, c Context) Reading {
 	if b := p.histogram(); b != nil {
 		said := *b
 		r.Histogram = &said
+		if p.by == "histogram" && w.Full() && s.Signal.band(r.Figure, c.Limit) != p.band {
+			probe := r.Figure
+			r.Probe, r.Figure = &probe, b.edge(p.band)
+		}
 	}
 	if p.last != 0 {
 		r.Newest = time.UnixMicro(p.last).UTC()

@@ -1,5 +1,7 @@
 package fitness
 
+import "strings"
+
 // ReportVersion is the version of the Report that this build writes and reads.
 const ReportVersion = 1
 
@@ -36,6 +38,9 @@ type Facts struct {
 	Paths []Path `json:"paths,omitempty"`
 	// OverlayNote says why there are no paths, when there are none.
 	OverlayNote string `json:"overlay_note,omitempty"`
+	// OverlayExpires is when the host's key of the overlay network ends, and the
+	// host is gone from it; microseconds since 1970, 0 for never.
+	OverlayExpires int64 `json:"overlay_expires,omitempty"`
 	// MemoryTotal is what the host may use, in bytes: the machine's, or the
 	// control group's limit where that is lower.
 	MemoryTotal int64 `json:"memory_total"`
@@ -106,7 +111,22 @@ type ServerFacts struct {
 	Term uint64 `json:"term"`
 	// Snapshots are those that were saved for operations, verified.
 	Snapshots []SnapshotFacts `json:"snapshots,omitempty"`
+	// Grade is how much of a K3s server runs here, or would at its next start; empty
+	// where that is not known, such as while its settings have changed and its process
+	// has not, and where a member of Suffrage runs, which is etcd alone.
+	Grade Grade `json:"grade,omitempty"`
+	// Stepped: it is etcd-only by what Suffrage wrote, and not by settings of its owner.
+	Stepped bool `json:"stepped,omitempty"`
 }
+
+// Grade is how much of a server a host runs.
+type Grade string
+
+const (
+	Full Grade = "full"
+	// EtcdOnly: it keeps its vote and runs no API server.
+	EtcdOnly Grade = "etcd-only"
+)
 
 // SnapshotFacts are a verified snapshot on a host.
 type SnapshotFacts struct {
@@ -145,6 +165,29 @@ type Path struct {
 	Kind string `json:"kind"`
 	// Via is the peer's own address, or the relay's name.
 	Via string `json:"via,omitempty"`
+	// Since is when the agent first saw this kind, microseconds since 1970.
+	Since int64 `json:"since,omitempty"`
+	// Before is the kind that it saw until then, empty for none.
+	Before string `json:"before,omitempty"`
+}
+
+// String says it without its peer and since when: "relayed through lab1, direct
+// before".
+func (p Path) String() string {
+	text, how := p.Kind, " at "
+	switch {
+	case p.Kind == "relayed":
+		how = " through "
+	case strings.HasPrefix(p.Via, "peer relay"):
+		how = " by "
+	}
+	if p.Via != "" {
+		text += how + p.Via
+	}
+	if p.Before != "" {
+		text += ", " + p.Before + " before"
+	}
+	return text
 }
 
 // MemberFacts are what the agent knows of the etcd member on its host.

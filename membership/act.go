@@ -1,6 +1,10 @@
 package membership
 
-import "fmt"
+import (
+	"fmt"
+
+	"suffrage/fitness"
+)
 
 // Verb is one thing that is done. The list is closed: whoever carries acts out
 // knows these and nothing else.
@@ -35,6 +39,9 @@ const (
 	RemoveMember Verb = "remove-member"
 	// Retire: the host stops its etcd, moves the datastore aside and is a standby.
 	Retire Verb = "retire"
+	// Regrade: the host's server is started again with the grade, where it does not
+	// run with it already.
+	Regrade Verb = "regrade"
 	// Finish records the operation and ends it.
 	Finish Verb = "finish"
 	// Wait: nothing is done but to look again.
@@ -51,6 +58,8 @@ type Act struct {
 	Member string `json:"member,omitempty"`
 	// Peer is the peer URL of a member.
 	Peer string `json:"peer,omitempty"`
+	// To is the grade of Regrade.
+	To fitness.Grade `json:"to,omitempty"`
 	// Outcome is of Finish.
 	Outcome Outcome `json:"outcome,omitempty"`
 	// Why is said in logs and by status.

@@ -17,6 +17,7 @@ func Begin(in Inputs, p Plan, term uint64, by, inPeer string) Operation {
 	op := Operation{
 		ID:  fmt.Sprintf("%s-%d", strings.ToLower(in.Now.UTC().Format("20060102t150405")), term),
 		Out: p.Out, In: p.In, Dead: p.Dead, OutMember: p.OutMember, InPeer: inPeer,
+		Regrade: p.Regrade, To: p.To, Member: p.Member,
 		By: by, Why: p.Why, Figures: p.Figures,
 		ClusterID: in.View.ClusterID, Begun: in.Now, Term: term,
 	}
@@ -27,7 +28,9 @@ func Begin(in Inputs, p Plan, term uint64, by, inPeer string) Operation {
 	if op.In == "" {
 		op.InPeer = ""
 	}
-	op.WorstBefore = a.worstPair()
+	if op.Regrade == "" {
+		op.WorstBefore = a.worstPair()
+	}
 	return op
 }
 
@@ -53,7 +56,7 @@ func End(in Inputs, op Operation, o Outcome) Operation {
 // count; so it is asked again in later rounds, and ok is true once, when every
 // pair of the voters that it left has a full window.
 func Measured(in Inputs, op Operation) (measured Operation, ok bool) {
-	if op.Outcome != Completed || op.WorstAfter != nil || in.View.unusable() != "" || in.View.ClusterID != op.ClusterID {
+	if op.Outcome != Completed || op.Regrade != "" || op.WorstAfter != nil || in.View.unusable() != "" || in.View.ClusterID != op.ClusterID {
 		return op, false
 	}
 	var ids []string

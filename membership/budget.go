@@ -46,12 +46,8 @@ func (a *assessment) quarantined(host string) (until time.Time, why string) {
 		switch {
 		case !op.Ended.After(cleared):
 		case op.In == host && op.Failed():
-			rest := quarantineMost
-			if failures < 16 {
-				rest = min(quarantineFirst<<failures, quarantineMost)
-			}
+			until, why = op.Ended.Add(resting(failures)), "its last swap failed"
 			failures++
-			until, why = op.Ended.Add(rest), "its last swap failed"
 			if op.Out == "" {
 				why = "the last time it was to get a vote that failed"
 			}
@@ -62,6 +58,14 @@ func (a *assessment) quarantined(host string) (until time.Time, why string) {
 		}
 	}
 	return until, why
+}
+
+// resting is how long a host is left alone after so many failures in a row and one.
+func resting(failures int) time.Duration {
+	if failures >= 16 {
+		return quarantineMost
+	}
+	return min(quarantineFirst<<failures, quarantineMost)
 }
 
 // futile stops swapping where it does not help. Growing is not meant to.

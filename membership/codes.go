@@ -16,7 +16,12 @@ const (
 	CooldownRunning Code = "cooldown"
 	SnapshotDue     Code = "snapshot-due"
 	OnlyController  Code = "only-controller"
+	// About grades.
+	GradeNotFull   Code = "grade-not-full"
+	NoTolerance    Code = "no-tolerance"
+	NoRemovalActor Code = "no-removal-actor"
 	// About what the owner asked for.
+	NoGrades   Code = "no-grades"
 	NotAVoter  Code = "not-a-voter"
 	RequestOld Code = "request-old"
 	NotDead    Code = "not-dead"
@@ -54,6 +59,7 @@ const (
 	NewVoterUnfit         Code = "new-voter-unfit"
 	LeaderNotMoved        Code = "leader-not-moved"
 	FenceNotProven        Code = "fence-not-proven"
+	GradeNotProven        Code = "grade-not-proven"
 	RemovalRefused        Code = "removal-refused"
 	StaleRemoval          Code = "stale-removal"
 	DatastorePresent      Code = "datastore-present"

@@ -15,7 +15,8 @@ import (
 // A swap is wanted when an unpinned voter is to blame for something that has
 // violated its limit for a whole window. It is planned when every guard holds,
 // the cooldown is over, and a host that is eligible, qualified and fit for a
-// whole window would leave fewer violating pairs. Anything else is a refusal
+// whole window would leave fewer violating pairs. Where that something is memory
+// alone, and K3s runs etcd, a regrade goes before it. Anything else is a refusal
 // with its reason; all of them are given, not the first. While the owner asks
 // for something, that is planned or refused and nothing else is.
 func Decide(in Inputs) Decision {
@@ -36,16 +37,17 @@ func Decide(in Inputs) Decision {
 		refusals = append(refusals, guardView(in)...)
 		if in.Request != nil {
 			d.Plan, refusals = a.onRequest(*in.Request, d.Verdicts, refusals)
-			d.conclude(refusals, in)
+			d.conclude(append(refusals, a.belowFull(d.Plan)...), in)
 			return d
 		}
 		many := a.manyUnfit()
 		refusals = append(refusals, many...)
 		refusals = append(refusals, a.samples(d.Verdicts, refusals)...)
 		if many == nil {
-			plan, why := a.swap()
+			plan, why := a.change(d.Verdicts)
 			d.Plan, refusals = plan, append(refusals, why...)
 		}
+		refusals = append(refusals, a.belowFull(d.Plan)...)
 	}
 	d.conclude(refusals, in)
 	return d
@@ -113,6 +115,9 @@ func (a *assessment) isVoter(host string) bool {
 // same key say the same. Only a change of key is logged, recorded and counted.
 func (d Decision) Key() string {
 	if d.Plan != nil {
+		if d.Plan.Regrade != "" {
+			return string(Planned) + " " + d.Plan.String()
+		}
 		if d.Plan.Dead {
 			return planKey(d.Plan.Out, d.Plan.In) + " dead"
 		}

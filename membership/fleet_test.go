@@ -1,6 +1,7 @@
 package membership
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -317,6 +318,27 @@ func (f *fleet) apply(line string) error {
 		f.apply("agent " + arg(1) + " 1h")
 	case "k3s":
 		f.in.Policy.Flavour = K3s
+	case "grades": // grades [HEADROOM]: K3s, all voters full, regrades by themselves with headroom
+		f.in.Policy.Flavour, f.in.Policy.RegradeHeadroom = K3s, size(cmp.Or(arg(1), "0"))
+		for _, m := range v.Members {
+			f.server(m.Host, []string{"voter", "running", "datastore", "full"})
+		}
+	case "regrade": // regrade HOST TO AGO [REASON]
+		f.in.Request = &Request{Regrade: arg(1), To: fitness.Grade(arg(2)), By: "anna", At: ago(arg(3)), Reason: rest(4)}
+	case "regraded": // regraded AGO HOST TO BY OUTCOME [untouched]
+		op := Operation{ID: fmt.Sprintf("op-%d", len(f.in.Operations)+1), Ended: ago(arg(1)), Regrade: arg(2), To: fitness.Grade(arg(3)), By: arg(4), Outcome: Outcome(arg(5))}
+		if arg(6) == "" {
+			op.Called = op.Ended
+		}
+		f.in.Operations = append(f.in.Operations, op)
+	case "regrading": // regrading HOST TO: under way, begun a minute ago by the controller
+		f.open("", "")
+		f.in.Open.Regrade, f.in.Open.To, f.in.Open.Member, f.in.Open.By = arg(1), fitness.Grade(arg(2)), f.member(arg(1)).ID, ByController
+		f.in.Open.Steps, f.in.Open.Snapshot = nil, nil
+		f.apply("grades 1GiB")
+		if arg(2) == "full" {
+			f.server(arg(1), []string{"etcd-only"})
+		}
 	case "unsaved":
 		f.in.Open.Snapshot = nil
 	case "failed": // failed VERB HOST ERROR: the newest act
@@ -363,6 +385,8 @@ func (f *fleet) apply(line string) error {
 	case "relayed": // relayed HOST PEER
 		h := f.host(arg(1))
 		h.Facts.Paths = append(h.Facts.Paths, fitness.Path{Peer: arg(2), Kind: "relayed"})
+	case "expires": // expires HOST IN: its key of the overlay
+		f.host(arg(1)).Facts.OverlayExpires = f.in.Now.Add(f.in.Now.Sub(ago(arg(2)))).UnixMicro()
 	case "saves": // saves HOST IN [now]: its next scheduled snapshot
 		next := f.in.Now.Add(f.in.Now.Sub(ago(arg(2))))
 		f.host(arg(1)).Facts.ScheduledSnapshot = &fitness.ScheduledSnapshot{Next: next.UnixMicro(), Running: arg(3) == "now"}
@@ -469,6 +493,12 @@ func (f *fleet) server(host string, words []string) {
 			s.Role = w
 		case "ordered": // its agent has seen the operation's Term
 			s.Term = 1
+		case "full", "etcd-only":
+			s.Grade, s.Stepped = fitness.Grade(w), w == "etcd-only"
+		case "own": // by K3s's own settings
+			s.Stepped = false
+		case "untold":
+			s.Grade, s.Stepped = "", false
 		case "none":
 			f.host(host).Facts.Server = nil
 		case "saved":

@@ -109,9 +109,10 @@ func (m *motion) join() (*Act, []Refusal) {
 // the number.
 func (m *motion) startHeld(step string) []Refusal {
 	m.op.at(step, m.in0().Now)
-	held := append(Guards(*m.in0()), guardView(*m.in0())...)
+	held := slices.Concat(Guards(*m.in0()), guardView(*m.in0()), m.belowFull(m.op.plan()))
 	var mends []Code
 	switch {
+	case m.op.Regrade != "":
 	case m.op.Dead:
 		mends = []Code{BelowTarget, BelowMinimum, ExtraVoter, EvenTarget, AtCeiling}
 		if m.out != nil {
@@ -265,7 +266,7 @@ func (m *motion) hand(step, from string) (*Act, []Refusal) {
 	rank := map[fitness.Status]int{fitness.Fit: 0, fitness.Marginal: 1, fitness.StatusUnknown: 2, fitness.Unfit: 3}
 	type heir struct {
 		host   string
-		places [3]int
+		places [4]int
 	}
 	var heirs []heir
 	for i, v := range m.voters {
@@ -274,14 +275,18 @@ func (m *motion) hand(step, from string) (*Act, []Refusal) {
 			if v == m.op.In {
 				late = 1
 			}
-			heirs = append(heirs, heir{v, [3]int{rank[m.judge(v).Status], late, i}})
+			bare := 0 // without an API server K3s's loop beside the leader may do nothing
+			if m.grade(v) == fitness.EtcdOnly {
+				bare = 1
+			}
+			heirs = append(heirs, heir{v, [4]int{bare, rank[m.judge(v).Status], late, i}})
 		}
 	}
 	if len(heirs) == 0 {
 		return nil, []Refusal{hold(LeaderNotMoved, from, "no other voter answers that leadership could move to", "lifts when one answers")}
 	}
 	to := slices.MinFunc(heirs, func(a, b heir) int { return slices.Compare(a.places[:], b.places[:]) }).host
-	return m.do(MoveLeader, step, to, m.member[to], "a leader that is removed costs an election"), nil
+	return m.do(MoveLeader, step, to, m.member[to], "a leader that goes away costs an election"), nil
 }
 
 // fenceOrdered is the record of an order to fence a dead host: where none was

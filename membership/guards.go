@@ -93,7 +93,7 @@ func guardCount(in Inputs) []Refusal {
 	} else if possible(p.Target) {
 		target = fmt.Sprintf("suffrage target %d", p.Target)
 	}
-	asked := in.Open == nil && in.Request != nil && in.Request.Out == ""
+	asked := in.Open == nil && in.Request != nil && (in.Request.Target != 0 || in.Request.Dead != "")
 	switch {
 	case asked && n <= fitness.MaxVoters:
 	case n < 3:

@@ -88,6 +88,10 @@ type Policy struct {
 	StallTime fitness.Duration `json:"stall_time"`
 	// Soak is how long all n+1 voters have to be well before the old one goes.
 	Soak fitness.Duration `json:"soak,omitempty"`
+	// RegradeHeadroom is what has to be available above the memory floor before a
+	// server that was stepped down to etcd-only steps back up, in bytes. It has to be
+	// more than stepping down frees. 0: no server changes its grade by itself.
+	RegradeHeadroom int64 `json:"regrade_headroom,omitempty"`
 	// Paused: nothing new is started.
 	Paused *Say `json:"paused,omitempty"`
 	// Stop ends one operation where it is, by the owner's word.

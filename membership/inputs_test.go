@@ -109,7 +109,7 @@ func TestReadInputsRefuses(t *testing.T) {
 		{"version in words", edit(`"version": 1,`, `"version": "one",`), "inputs line 2: this is not an inputs file"},
 		{"half a version", edit(`"version": 1,`, `"version": 1.5,`), "not an inputs file"},
 		{"another after it", good + "{}", "invalid character '{' after top-level value"},
-		{"unknown key", edit(`"mode": "dry-run",`, `"mode": "dry-run",`+"\n"+`"mood": "good",`), "inputs line 6: policy.mood: unknown key; known there: flavour, limits, maximum, mode, paused, period, soak, stall_time, stop, target"},
+		{"unknown key", edit(`"mode": "dry-run",`, `"mode": "dry-run",`+"\n"+`"mood": "good",`), "inputs line 6: policy.mood: unknown key; known there: flavour, limits, maximum, mode, paused, period, regrade_headroom, soak, stall_time, stop, target"},
 		{"key in capitals", edit(`"mode":`, `"MODE":`), "inputs line 5: policy.MODE: unknown key"},
 		{"key given twice", edit(`"mode": "dry-run",`, `"mode": "dry-run",`+"\n"+`"mode": "active",`), "inputs line 6: policy.mode: given twice"},
 		{"unknown key deep inside", edit(`"responding": true,`, `"responding": true, "ready": true,`), "view.members[0].ready: unknown key"},

@@ -37,10 +37,14 @@ type Moment struct {
 	Mode    string `json:"mode"`
 	Kind    Kind   `json:"kind"`
 	// Out and In are those of the plan, or of the open operation.
-	Out       string          `json:"out,omitempty"`
-	In        string          `json:"in,omitempty"`
-	Operation string          `json:"operation,omitempty"`
-	Refusals  []MomentRefusal `json:"refusals,omitempty"`
+	Out       string `json:"out,omitempty"`
+	In        string `json:"in,omitempty"`
+	Operation string `json:"operation,omitempty"`
+	// Regrade is the host whose grade the plan or the open operation changes, To what
+	// it becomes.
+	Regrade  string          `json:"regrade,omitempty"`
+	To       fitness.Grade   `json:"to,omitempty"`
+	Refusals []MomentRefusal `json:"refusals,omitempty"`
 	// Voters and Leader are hosts, or names or IDs of members without one.
 	Voters    []string         `json:"voters"`
 	Leader    string           `json:"leader,omitempty"`
@@ -84,10 +88,10 @@ func MomentOf(in Inputs, d Decision) Moment {
 	m := Moment{Version: MomentVersion, At: in.Now, Mode: d.Mode, Kind: d.Kind, FitVoters: d.FitVoters, Tolerance: d.Tolerance,
 		Voters: []string{}, Hosts: []MomentHost{}, Limits: in.Policy.Limits, Figures: map[string]Reach{}}
 	if p := d.Plan; p != nil {
-		m.Out, m.In = p.Out, p.In
+		m.Out, m.In, m.Regrade, m.To = p.Out, p.In, p.Regrade, p.To
 	}
 	if o := d.Operation; o != nil {
-		m.Out, m.In, m.Operation = o.Out, o.In, o.ID
+		m.Out, m.In, m.Operation, m.Regrade, m.To = o.Out, o.In, o.ID, o.Regrade, o.To
 	}
 	for _, r := range d.Refusals {
 		m.Refusals = append(m.Refusals, MomentRefusal{r.Code, r.Kind, r.Subject})
@@ -131,6 +135,7 @@ func rounded(f fitness.Figure) fitness.Figure {
 // Same reports whether nothing but figures and times differs.
 func (m Moment) Same(o Moment) bool {
 	return m.Mode == o.Mode && m.Kind == o.Kind && m.Out == o.Out && m.In == o.In && m.Operation == o.Operation &&
+		m.Regrade == o.Regrade && m.To == o.To &&
 		m.Leader == o.Leader && m.FitVoters == o.FitVoters && m.Tolerance == o.Tolerance &&
 		slices.Equal(m.Refusals, o.Refusals) && slices.Equal(m.Voters, o.Voters) &&
 		slices.EqualFunc(m.Hosts, o.Hosts, func(a, b MomentHost) bool {

@@ -128,7 +128,7 @@ func (m *motion) find() {
 		// One that joins by itself may have been removed, and have joined again.
 		again := m.started() && m.listedAs(m.op.InMember) == nil
 		if (m.op.InMember == "" || again) && m.joins(x) {
-			m.op.InMember = x.ID
+			m.op.InMember, m.op.SoakedSince = x.ID, time.Time{} // the soak was another's
 		}
 	}
 	m.in, m.out = m.listedAs(m.op.InMember), m.listedAs(m.op.OutMember)
@@ -174,6 +174,9 @@ func (m *motion) foreign() []Refusal {
 func (m *motion) gone() bool { return m.op.OutMember != "" && m.out == nil }
 
 func (m *motion) next() (*Act, []Refusal) {
+	if m.op.Regrade != "" {
+		return m.regrade()
+	}
 	if m.gone() {
 		m.op.TurnedBack = "" // it had turned back, and the removal was done all the same
 		return m.cleanUp()
@@ -194,7 +197,7 @@ func (m *motion) do(v Verb, step, host, member, why string) *Act {
 	case AddLearner, StartMember:
 		a.Peer = m.op.InPeer
 		m.op.Called = m.in0().Now
-	case Fence, AnnounceRemoval, RequestRemoval, WithdrawRemoval:
+	case Fence, AnnounceRemoval, RequestRemoval, WithdrawRemoval, Regrade:
 		m.op.Called = m.in0().Now
 	case Retire:
 		if m.started() && host == m.op.In && m.in == nil { // it may have added itself just before

@@ -39,6 +39,11 @@ type Operation struct {
 	In  string `json:"in,omitempty"`
 	// Dead: Out is dead, and is removed by the owner's word without a newcomer.
 	Dead bool `json:"dead,omitempty"`
+	// Regrade is the host whose grade changes, To what it becomes, and Member the ID
+	// of the member on it, which stays. There is neither Out nor In then.
+	Regrade string        `json:"regrade,omitempty"`
+	To      fitness.Grade `json:"to,omitempty"`
+	Member  string        `json:"member,omitempty"`
 	// OutMember is the ID of the member that is removed; InMember that of the
 	// one that was added, empty until it is known.
 	OutMember string `json:"out_member,omitempty"`
@@ -76,7 +81,7 @@ type Operation struct {
 	// while it is not.
 	Asked time.Time `json:"asked,omitzero"`
 	// Called is when something was last called for that may come late: a learner,
-	// a start, a fence or its lifting, a removal or its withdrawal.
+	// a start, a fence or its lifting, a removal or its withdrawal, a regrade.
 	Called time.Time `json:"called,omitzero"`
 	// Unfenced is when the lifting of the outgoing host's fence was last ordered:
 	// of all that may come late, only this could undo a fence that stands.
@@ -108,8 +113,21 @@ type SnapshotRef struct {
 	Hash     string `json:"hash"`
 }
 
-// Title is "swap h3 → h4", "grow by h4", "shrink by h3" or "remove dead h3".
-func (o Operation) Title() string { return moves(o.Out, o.In, o.Dead) }
+// Title is "swap h3 → h4", "grow by h4", "shrink by h3", "remove dead h3" or
+// "regrade h3 to etcd-only".
+func (o Operation) Title() string {
+	return o.plan().String()
+}
+
+// plan is what it carries out, as far as it is named by it.
+func (o Operation) plan() *Plan {
+	return &Plan{Out: o.Out, In: o.In, Dead: o.Dead, Regrade: o.Regrade, To: o.To}
+}
+
+// About are the hosts that it changes.
+func (o Operation) About() []string {
+	return slices.DeleteFunc([]string{o.Out, o.In, o.Regrade}, func(h string) bool { return h == "" })
+}
 
 // Open reports whether the operation is under way.
 func (o Operation) Open() bool { return o.Outcome == "" }

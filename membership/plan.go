@@ -1,6 +1,10 @@
 package membership
 
-import "fmt"
+import (
+	"fmt"
+
+	"suffrage/fitness"
+)
 
 // Plan is what would be done: one voter out, one voter in; or one of the two by
 // the owner's word. Growing has no Out, shrinking and the removal of a dead
@@ -10,6 +14,12 @@ type Plan struct {
 	In  string `json:"in"`
 	// Dead: Out is dead, and is removed by the owner's word.
 	Dead bool `json:"dead,omitempty"`
+	// Regrade is the host whose grade changes, and To what it becomes; nobody gets
+	// or loses a vote then.
+	Regrade string        `json:"regrade,omitempty"`
+	To      fitness.Grade `json:"to,omitempty"`
+	// Member is the ID of the member on that host, which stays.
+	Member string `json:"member,omitempty"`
 	// OutMember is the ID of the member that would be removed.
 	OutMember string `json:"out_member"`
 	// Why is one sentence with the figures.
@@ -34,8 +44,13 @@ type Step struct {
 	Text   string `json:"text"`
 }
 
-// String is "swap h3 → h4".
-func (p Plan) String() string { return moves(p.Out, p.In, p.Dead) }
+// String is "swap h3 → h4", or "regrade h3 to etcd-only".
+func (p Plan) String() string {
+	if p.Regrade != "" {
+		return regrades(p.Regrade, p.To)
+	}
+	return moves(p.Out, p.In, p.Dead)
+}
 
 // moves says who gets and who loses a vote: "swap h3 → h4", "grow by h4",
 // "shrink by h3", "remove dead h3".
@@ -76,7 +91,7 @@ func steps(out, in string, dead bool) []Step {
 		{"join", fmt.Sprintf("make %s a server and add it as a learner", in), in == ""},
 		{"promote", fmt.Sprintf("promote %s once it has caught up", in), in == ""},
 		{"soak", fmt.Sprintf("watch %s until they have been healthy for the soak time", watched), dead},
-		{"step-down", fmt.Sprintf("step %s to etcd-only and move etcd leadership away from it", out), out == "" || dead},
+		{"step-down", fmt.Sprintf("move etcd leadership away from %s, if it leads", out), out == "" || dead},
 		{"remove", fence, out == ""},
 		{"clean-up", stop + ", move its datastore aside, keep the host as a standby", out == ""},
 		{"record", "verify the voters, record the operation, release the Lease", false},
@@ -94,11 +109,12 @@ func steps(out, in string, dead bool) []Step {
 const turnBack = "turn-back"
 
 // StepNames are the names that a step of an operation may have, in the order of
-// a swap. Taking the Lease is none: an operation begins under it.
+// a swap, and behind them those that a swap has not. Taking the Lease is none: an
+// operation begins under it.
 func StepNames() []string {
 	var names []string
 	for _, s := range steps("out", "in", false)[1:] {
 		names = append(names, s.Name)
 	}
-	return append(names, turnBack)
+	return append(names, regradeStep, turnBack)
 }

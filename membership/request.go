@@ -12,7 +12,8 @@ import (
 )
 
 // Request is what the owner asks for: one swap (Out and In), another number of
-// voters (Target), or the removal of a dead one (Dead and Member). It is decided
+// voters (Target), the removal of a dead one (Dead and Member), or another grade
+// of a host's server (Regrade and To). It is decided
 // under the same guards as the controller's own swaps, but for what it is meant
 // to mend.
 type Request struct {
@@ -22,11 +23,14 @@ type Request struct {
 	Target int `json:"target,omitempty"`
 	// Dead is the host whose voter is dead, and Member the ID of that voter, as
 	// the owner confirmed it: a newer member of the same host is another one.
-	Dead   string    `json:"dead,omitempty"`
-	Member string    `json:"member,omitempty"`
-	By     string    `json:"by"`
-	At     time.Time `json:"at"`
-	Reason string    `json:"reason,omitempty"`
+	Dead   string `json:"dead,omitempty"`
+	Member string `json:"member,omitempty"`
+	// Regrade is the host whose server is to become To.
+	Regrade string        `json:"regrade,omitempty"`
+	To      fitness.Grade `json:"to,omitempty"`
+	By      string        `json:"by"`
+	At      time.Time     `json:"at"`
+	Reason  string        `json:"reason,omitempty"`
 }
 
 // RequestTime is how long a request may wait to be taken up, but for one for a
@@ -34,8 +38,9 @@ type Request struct {
 // while nobody led or the mode was dry-run, must not fire when it is forgotten.
 const RequestTime = 10 * time.Minute
 
-// String is "swap h3 → h4, asked for by anna", "5 voters, asked for by anna" or
-// "remove dead h3 (member 9a1c), asked for by anna".
+// String is "swap h3 → h4, asked for by anna", "5 voters, asked for by anna",
+// "remove dead h3 (member 9a1c), asked for by anna" or "regrade h3 to etcd-only,
+// asked for by anna".
 func (r Request) String() string {
 	what := moves(r.Out, r.In, false)
 	switch {
@@ -43,6 +48,8 @@ func (r Request) String() string {
 		what = fmt.Sprintf("remove dead %s (member %s)", r.Dead, r.Member)
 	case r.Target != 0:
 		what = fmt.Sprintf("%d voters", r.Target)
+	case r.Regrade != "":
+		what = regrades(r.Regrade, r.To)
 	}
 	return what + ", asked for by " + r.By
 }
@@ -54,6 +61,8 @@ func (r Request) again() string {
 		return "suffrage remove-dead " + r.Dead
 	case r.Target != 0:
 		return fmt.Sprintf("suffrage target %d", r.Target)
+	case r.Regrade != "":
+		return fmt.Sprintf("suffrage regrade %s %s", r.Regrade, r.To)
 	}
 	return "suffrage swap " + r.Out + " " + r.In
 }
@@ -77,26 +86,28 @@ func (r Request) Same(o Request) bool {
 
 // Validate says what cannot be.
 func (r Request) Validate() error {
-	for _, s := range []string{r.Out, r.In, r.Dead, r.Member, r.By, r.Reason} {
+	for _, s := range []string{r.Out, r.In, r.Dead, r.Member, r.Regrade, string(r.To), r.By, r.Reason} {
 		if len(s) > 500 || strings.ContainsFunc(s, func(c rune) bool { return !unicode.IsPrint(c) }) {
 			return fmt.Errorf("%.40q: at most 500 bytes of printable text", s)
 		}
 	}
-	swap, dead, forms := r.Out != "" || r.In != "", r.Dead != "" || r.Member != "", 0
-	for _, form := range []bool{swap, dead, r.Target != 0} {
+	swap, dead, regrade, forms := r.Out != "" || r.In != "", r.Dead != "" || r.Member != "", r.Regrade != "" || r.To != "", 0
+	for _, form := range []bool{swap, dead, r.Target != 0, regrade} {
 		if form {
 			forms++
 		}
 	}
 	switch {
 	case forms != 1:
-		return errors.New("exactly one of out and in, target, or dead and member is needed")
+		return errors.New("exactly one of out and in, target, dead and member, or regrade and to is needed")
 	case r.By == "" || r.At.IsZero():
 		return errors.New("by and at are needed")
 	case swap && (r.Out == "" || r.In == ""):
 		return errors.New("out and in are needed, both")
 	case dead && (r.Dead == "" || r.Member == ""):
 		return errors.New("dead and member are needed, both")
+	case regrade && (r.Regrade == "" || r.To != fitness.Full && r.To != fitness.EtcdOnly):
+		return fmt.Errorf("regrade and to are needed, both, and to is %s or %s", fitness.Full, fitness.EtcdOnly)
 	case r.Target < 0 || r.Target > 99: // which of these can be is for a refusal to say
 		return fmt.Errorf("target %d: a number of voters, 1 to 99", r.Target)
 	case swap && r.Out == r.In:
@@ -115,6 +126,8 @@ func (a *assessment) onRequest(q Request, verdicts []fitness.Verdict, said []Ref
 		return a.bury(q, said)
 	case q.Target != 0:
 		return a.resize(q, verdicts, said)
+	case q.Regrade != "":
+		return a.askedRegrade(q, said)
 	}
 	said = append(said, a.manyUnfit()...)
 	plan, why := a.asked(q, verdicts, said)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"suffrage/fitness"
 )
@@ -53,6 +54,10 @@ func (a *assessment) samples(verdicts []fitness.Verdict, said []Refusal) []Refus
 	return out
 }
 
+// keyMargin is how long before a host's key of the overlay network ends its owner
+// is told of it.
+const keyMargin = 7 * 24 * time.Hour
+
 // warnings are what the owner should know and nothing waits for.
 func (a *assessment) warnings() []string {
 	worst := map[string]fitness.Figure{}
@@ -71,6 +76,12 @@ func (a *assessment) warnings() []string {
 	for _, v := range a.voters {
 		if s := a.hosts[v].Facts.Server; a.in.Open == nil && s != nil && s.Fenced {
 			out = append(out, v+" votes and is fenced, so it cannot start again once it is down: remove its fence.json (docs/orders.md)")
+		}
+	}
+	for _, h := range a.in.View.Hosts {
+		if at := h.Facts.OverlayExpires; at != 0 && at < a.in.Now.Add(keyMargin).UnixMicro() {
+			out = append(out, fmt.Sprintf("the Tailscale key of %s ends on %s, and the host is gone from the network then: log in there again, or switch its expiry off",
+				h.Name, time.UnixMicro(at).UTC().Format("2 January 2006")))
 		}
 	}
 	slices.Sort(out)

@@ -14,11 +14,16 @@ import (
 //
 // What a swap in the past forbids (quarantine, no host moved back within an
 // hour, futile) has its place in stand, with the first version that can swap.
-func (a *assessment) swap() (*Plan, []Refusal) {
+//
+// Those that are to be regraded first are left out.
+func (a *assessment) swap(not []string) (*Plan, []Refusal) {
 	var refusals []Refusal
 	var best *proposal
 	var stuck []fitness.Suspect
 	for _, s := range a.blame.Suspects {
+		if slices.Contains(not, s.Host) {
+			continue
+		}
 		if r := a.forbidden(s.Host); r != nil {
 			refusals = append(refusals, a.blamed(*r))
 		} else if p := a.propose(s); p == nil {

@@ -48,6 +48,14 @@ func figure(f *fitness.Figure) string {
 	return f.Text("s")
 }
 
+// size is a size in bytes as a person reads it; a new cluster's snapshot is no 0 MiB.
+func size(n int64) string {
+	if n < 10<<20 {
+		return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
+	}
+	return fitness.Figure(n).Text("B")
+}
+
 // span is a piece of a text.
 type span struct {
 	Text string
@@ -78,6 +86,16 @@ func lasting(since, now time.Time) string {
 		return ""
 	}
 	return "for " + length(now.Sub(since))
+}
+
+// stood is for how long a verdict has stood: as far as the samples reach back, so that
+// one that they are full of may be older.
+func stood(v fitness.Verdict, now time.Time) string {
+	text := lasting(v.Since, now)
+	if v.Whole && text != "" {
+		text = strings.Replace(text, "for ", "for over ", 1)
+	}
+	return text
 }
 
 // band is where a figure lies, in words that are true of memory too, of which more is

@@ -161,14 +161,14 @@ func moves(m *membership.Moment) []Move {
 	if m.Kind != membership.Planned {
 		return nil
 	}
-	return []Move{{m.Out, m.In}}
+	return []Move{{m.Out, m.In, m.Regrade, m.To}}
 }
 
 func operated(m *membership.Moment) []Operated {
 	if m.Operation == "" {
 		return nil
 	}
-	return []Operated{{m.Operation, m.Out, m.In}}
+	return []Operated{{m.Operation, m.Out, m.In, m.Regrade, m.To}}
 }
 
 // columns visits the columns that some time lies in, with its part in each.

@@ -60,10 +60,15 @@ type Gap struct {
 type Move struct {
 	Out string `json:"out"`
 	In  string `json:"in"`
+	// Regrade is the host whose server would become To; nobody votes otherwise then.
+	Regrade string        `json:"regrade,omitempty"`
+	To      fitness.Grade `json:"to,omitempty"`
 }
 
 func (m Move) String() string {
 	switch {
+	case m.Regrade != "":
+		return membership.Plan{Regrade: m.Regrade, To: m.To}.String()
 	case m.Out == "":
 		return "grow by " + m.In
 	case m.In == "":
@@ -74,9 +79,11 @@ func (m Move) String() string {
 
 // Operated is an operation that was under way.
 type Operated struct {
-	Operation string `json:"operation"`
-	Out       string `json:"out,omitempty"`
-	In        string `json:"in,omitempty"`
+	Operation string        `json:"operation"`
+	Out       string        `json:"out,omitempty"`
+	In        string        `json:"in,omitempty"`
+	Regrade   string        `json:"regrade,omitempty"`
+	To        fitness.Grade `json:"to,omitempty"`
 }
 
 // Refused is a refusal without its figures.
@@ -236,7 +243,9 @@ func (p *Period) Report() Report {
 	for _, k := range p.tolerance.longestFirst(cmp.Compare[int]) {
 		r.Tolerance = append(r.Tolerance, ToleranceSpan{k, *p.tolerance.of[k]})
 	}
-	for _, k := range p.plans.longestFirst(func(a, b Move) int { return cmp.Or(cmp.Compare(a.Out, b.Out), cmp.Compare(a.In, b.In)) }) {
+	for _, k := range p.plans.longestFirst(func(a, b Move) int {
+		return cmp.Or(cmp.Compare(a.Out, b.Out), cmp.Compare(a.In, b.In), cmp.Compare(a.Regrade, b.Regrade), cmp.Compare(a.To, b.To))
+	}) {
 		r.Plans = append(r.Plans, MoveSpan{k, *p.plans.of[k]})
 	}
 	for _, k := range p.operations.longestFirst(func(a, b Operated) int { return cmp.Compare(a.Operation, b.Operation) }) {

@@ -94,7 +94,7 @@ func (r Report) planTable() table {
 func (r Report) operationTable() table {
 	t := table{"what it did", []string{"operation", "", "for", "begun", "ended"}, nil}
 	for _, o := range r.Operations {
-		t.Rows = append(t.Rows, append([]string{o.Operation, Move{o.Out, o.In}.String(), length(o.Seconds)}, o.when()...))
+		t.Rows = append(t.Rows, append([]string{o.Operation, Move{o.Out, o.In, o.Regrade, o.To}.String(), length(o.Seconds)}, o.when()...))
 	}
 	return t
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"time"
 
@@ -31,7 +30,9 @@ not the running cluster's is refused.`,
 			}
 			defer f.close()
 			var v membership.View
+			stop := noteSlow(c, "still looking for the cluster that runs")
 			etcd.NewObserver(f.Etcd, etcd.Options{HostOf: hostOf(f.roster), ReadOnly: true}).Observe(c.Context()).Fill(&v)
+			stop()
 			if v.Error != "" {
 				return fmt.Errorf("membership-unknown: %s", v.Error)
 			}
@@ -42,7 +43,7 @@ not the running cluster's is refused.`,
 			for _, m := range v.Voters() {
 				voters = append(voters, m.ID)
 			}
-			ctx, cancel := context.WithTimeout(c.Context(), f.callTimeout())
+			ctx, cancel := f.asking(c)
 			defer cancel()
 			if err := etcd.Accept(ctx, f.client, v.ClusterID, voters, time.Now().UTC()); err != nil {
 				return f.unreachable(err)

@@ -92,9 +92,12 @@ func (s Settings) places(m member.Config, roster *identity.Roster) []founding.Pl
 	return out
 }
 
-// noteSlow says after two seconds what is waited for.
+// slowFrom is from when on a command says what it waits for.
+const slowFrom = 2 * time.Second
+
+// noteSlow says then what is waited for.
 func noteSlow(c *cobra.Command, what string) (stop func() bool) {
-	return time.AfterFunc(2*time.Second, func() { fmt.Fprintln(c.ErrOrStderr(), what) }).Stop
+	return time.AfterFunc(slowFrom, func() { fmt.Fprintln(c.ErrOrStderr(), what) }).Stop
 }
 
 // refusedFounding prints a plan that was refused, and is the command's error.

@@ -58,6 +58,7 @@ read is named on stderr, the others are still decided, and the exit code is 2.`,
 			if err != nil {
 				return usage(err)
 			}
+			defer noteSlow(c, fmt.Sprintf("still deciding again, from %d records", len(files)))()
 			bad := 0
 			for _, f := range files {
 				in, err := readInputs(c, f)

@@ -307,6 +307,7 @@ func demoSettings(f *demo.Fleet, h demo.Host, o demo.Options) (Settings, error) 
 
 	s.Controller.Metrics = fmt.Sprintf("%s:%d", h.Real, demo.ControllerMetricsPort)
 	s.Controller.Page.Listen = fmt.Sprintf("%s:%d", h.Real, demo.PagePort)
+	s.Controller.Page.Writes = true // a fleet to try things on
 	s.Controller.Round = fitness.Duration(max(period, min(10*period, time.Second)))
 	s.Controller.SessionTTL = fitness.Duration(7 * time.Second)
 	s.Controller.Limits.WALFsync = fitness.Duration(demoWALFsync)

@@ -89,9 +89,9 @@ func leads(e *fitness.EndpointFacts, v membership.View) string {
 }
 
 func (e Explanation) print(w io.Writer) {
-	fmt.Fprintf(w, "%s (%s, %s): %s", e.Host.Name, e.Role, e.Host.Mark.Word(), e.Verdict.Status)
-	if !e.Verdict.Since.IsZero() {
-		fmt.Fprintf(w, " since %s", ago(e.Verdict.Since, e.At))
+	fmt.Fprintf(w, "%s (%s, %s): %s", e.Host.Name, besides(e.Role, gradeOf(e.Host)), e.Host.Mark.Word(), e.Verdict.Status)
+	if since := stood(e.Verdict, e.At); since != "" {
+		fmt.Fprintf(w, " since %s", since)
 	}
 	fmt.Fprintln(w)
 	if !e.Host.Reachable {
@@ -130,7 +130,11 @@ func histogram(r fitness.Reading) string {
 		text += fmt.Sprintf("p99 between %s and %s", b.Lo.Text("s"), b.Hi.Text("s"))
 	}
 	if r.DecidedBy == "histogram" {
-		return text + fmt.Sprintf(" over %d observations; it decides", b.N)
+		text += fmt.Sprintf(" over %d observations; it decides", b.N)
+		if r.Probe != nil {
+			text += ", and not the probe with " + r.Probe.Text("s")
+		}
+		return text
 	}
 	return text + fmt.Sprintf(" over %d observations; it cannot say, the probe decides", b.N)
 }
@@ -165,10 +169,13 @@ func (e Explanation) facts(w io.Writer) {
 	f := e.Host.Facts
 	fmt.Fprintf(w, "\nlink      %s %s %s\n", f.Link.Class, f.Link.Device, f.Link.Note)
 	for _, p := range f.Paths {
-		fmt.Fprintf(w, "path      to %s %s via %s\n", p.Peer, p.Kind, p.Via)
+		fmt.Fprintf(w, "path      to %s %s\n", p.Peer, pathLine(p, e.At))
 	}
 	if f.OverlayNote != "" {
 		fmt.Fprintln(w, "overlay   "+f.OverlayNote)
+	}
+	if f.OverlayExpires != 0 {
+		fmt.Fprintf(w, "key       of Tailscale ends on %s\n", time.UnixMicro(f.OverlayExpires).UTC().Format("2 January 2006"))
 	}
 	if f.Disk != "" {
 		fmt.Fprintf(w, "disk      %s, %s free\n", f.Disk, fitness.Figure(f.DiskFree).Text("B"))

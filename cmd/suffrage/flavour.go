@@ -38,13 +38,21 @@ func (s *Settings) withK3s() {
 	s.Controller.Limits.ElectionTimeout = s.Member.ElectionTimeout
 	s.Controller.SessionTTL = fitness.Duration(25 * time.Second)
 	s.Controller.LeaseStore = inKubernetes
+	s.Controller.RegradeHeadroom = 3 << 29
 }
+
+// leastHeadroom is the least that lies between stepping down and back up: below it
+// the two would be one limit.
+const leastHeadroom = 256 << 20
 
 func (s Settings) validateFlavour() error {
 	if s.Flavour != ownEtcd && s.Flavour != k3s {
 		return config.Problem{Key: "flavour", Found: strconv.Quote(s.Flavour), Allowed: ownEtcd + " (members of Suffrage) or " + k3s}
 	}
 	if s.Flavour == ownEtcd {
+		if h := s.Controller.RegradeHeadroom; h != 0 {
+			return config.Problem{Key: "controller.regrade_headroom", Found: strconv.FormatInt(h, 10), Allowed: "0 with flavour " + ownEtcd + ", whose members are etcd alone"}
+		}
 		return nil
 	}
 	var errs []error

@@ -63,6 +63,13 @@ func (f *fleet) callTimeout() time.Duration {
 	return 5*time.Second + 2*f.Member.ElectionTimeout.Std()
 }
 
+// asking bounds one read or write for a command; where it takes long it says so.
+func (f *fleet) asking(c *cobra.Command) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithTimeout(c.Context(), f.callTimeout())
+	stop := noteSlow(c, fmt.Sprintf("still asking etcd; after %v it is given up", f.callTimeout()))
+	return ctx, func() { stop(); cancel() }
+}
+
 func (f *fleet) book(l *etcd.Leadership) book {
 	return book{kv: f.client, nodes: f.nodes, k3s: f.Flavour == k3s, leader: l, timeout: f.callTimeout()}
 }
@@ -192,9 +199,6 @@ func looking(c *cobra.Command, use func(*fleet, look) error) error {
 
 // looked is one look for a command; where it takes long it says so.
 func (f *fleet) looked(c *cobra.Command) (look, error) {
-	slow := time.AfterFunc(2*time.Second, func() {
-		fmt.Fprintf(c.ErrOrStderr(), "still looking at etcd and %d agents; one that does not answer is waited for\n", f.roster.Len())
-	})
-	defer slow.Stop()
+	defer noteSlow(c, fmt.Sprintf("still looking at etcd and %d agents; one that does not answer is waited for", f.roster.Len()))()
 	return f.look(c.Context())
 }

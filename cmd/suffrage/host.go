@@ -84,7 +84,7 @@ func newHostListCmd() *cobra.Command {
 				return err
 			}
 			defer f.close()
-			ctx, cancel := context.WithTimeout(c.Context(), f.callTimeout())
+			ctx, cancel := f.asking(c)
 			defer cancel()
 			marks, _, err := marks(ctx, f.client, f.nodes)
 			if err != nil {
@@ -137,7 +137,7 @@ func newMarkCmd(m marking) *cobra.Command {
 			if err := f.known(args[0]); err != nil {
 				return err
 			}
-			ctx, cancel := context.WithTimeout(c.Context(), f.callTimeout())
+			ctx, cancel := f.asking(c)
 			defer cancel()
 			mark, err := f.mark(ctx, args[0], m, say)
 			if err != nil {

@@ -133,7 +133,7 @@ line, or a file that a person wrote, is wrong. docs/commands.md has the forms of
 		}
 	}
 	add("look", newStatusCmd(), newTopCmd(), newExplainCmd(), newPlanCmd(), newObserveCmd(), newOperationsCmd(), newDemoCmd(), newDecideCmd(), newReplayCmd(), newReportCmd())
-	add("say", newHostCmd(), newModeCmd(), newPauseCmd(), newResumeCmd(), newSwapCmd(), newTargetCmd(), newRemoveDeadCmd(), newClearQuarantineCmd(), newSnapshotCmd(), newClusterCmd())
+	add("say", newHostCmd(), newModeCmd(), newPauseCmd(), newResumeCmd(), newSwapCmd(), newRegradeCmd(), newTargetCmd(), newRemoveDeadCmd(), newClearQuarantineCmd(), newSnapshotCmd(), newClusterCmd())
 	add("run", newAgentCmd(), newControllerCmd(), newMemberCmd(), newStandbyCmd(), newIdentityCmd(), newConfigCmd(), newManCmd())
 	strict(root)
 	return root

@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"time"
 
@@ -61,7 +60,7 @@ settings, or nobody there to confirm.`,
 					return err
 				}
 			}
-			ctx, cancel := context.WithTimeout(c.Context(), f.callTimeout())
+			ctx, cancel := f.asking(c)
 			defer cancel()
 			var p etcd.Policy
 			if len(args) == 0 {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -89,7 +90,7 @@ arguments or settings.`,
 				return err
 			}
 			defer f.close()
-			ctx, cancel := context.WithTimeout(c.Context(), f.callTimeout())
+			ctx, cancel := f.asking(c)
 			defer cancel()
 			ended, err := etcd.Operations(ctx, f.client, last)
 			if err != nil && len(ended) == 0 {
@@ -141,13 +142,15 @@ func newOperationsShowCmd() *cobra.Command {
 or settings, or no operation of that ID.`,
 		Example: "  suffrage operations show 20260301t140005-7\n  suffrage operations show 20260301t140005-7 -o json | jq .steps",
 		Args:    exactly("ID"),
+
+		ValidArgsFunction: completeOperations,
 		RunE: func(c *cobra.Command, args []string) error {
 			f, err := openFleet(c)
 			if err != nil {
 				return err
 			}
 			defer f.close()
-			ctx, cancel := context.WithTimeout(c.Context(), f.callTimeout())
+			ctx, cancel := f.asking(c)
 			defer cancel()
 			op, err := etcd.FindOperation(ctx, f.client, f.lease, args[0])
 			if errors.Is(err, etcd.ErrNoOperation) {
@@ -188,7 +191,7 @@ arguments or settings, or a host that is not in the roster.`,
 			if err := f.known(args[0]); err != nil {
 				return err
 			}
-			ctx, cancel := context.WithTimeout(c.Context(), f.callTimeout())
+			ctx, cancel := f.asking(c)
 			defer cancel()
 			open, _, err := f.lease.Open(ctx)
 			if err != nil {
@@ -221,4 +224,29 @@ func (f *fleet) withdraw(ctx context.Context, host, open string) error {
 		}
 		return nil
 	})
+}
+
+// completeOperations completes the IDs of operations, with what each is. A shell does not
+// wait long.
+func completeOperations(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	f, err := openFleet(c)
+	if err != nil || len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	defer f.close()
+	ctx, cancel := context.WithTimeout(c.Context(), slowFrom)
+	defer cancel()
+	var all []membership.Operation
+	if open, _, err := f.lease.Open(ctx); err == nil && open != nil {
+		all = append(all, *open)
+	}
+	var ended []membership.Operation
+	if c.Name() != "stop" { // only what is open can be stopped
+		ended, _ = etcd.Operations(ctx, f.client, recent)
+	}
+	var ids []string
+	for _, op := range append(all, ended...) {
+		ids = append(ids, op.ID+"\t"+op.Title()+" "+cmp.Or(string(op.Outcome), "under way"))
+	}
+	return ids, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 }

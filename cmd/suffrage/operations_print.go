@@ -19,9 +19,11 @@ func (r OperationRecord) outcome() string {
 	return "under way"
 }
 
-// change is "h3 → h4", "+h4", "-h3" or "-h3 (dead)".
+// change is "h3 → h4", "+h4", "-h3", "-h3 (dead)" or "h3 etcd-only".
 func (r OperationRecord) change() string {
 	switch {
+	case r.Regrade != "":
+		return r.Regrade + " " + string(r.To)
 	case r.Dead:
 		return "-" + r.Out + " (dead)"
 	case r.Out == "":

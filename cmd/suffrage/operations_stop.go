@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -26,6 +25,8 @@ settings, or no operation of that ID is open.`,
 		Example: "  suffrage operations stop 20260301t000000-1 --reason \"restored from a snapshot\"",
 		Args:    exactly("ID"),
 		RunE:    stopOperation,
+
+		ValidArgsFunction: completeOperations,
 	}
 	sayFlags(c)
 	c.Flags().Bool("yes", false, "do not ask")
@@ -38,9 +39,9 @@ func stopOperation(c *cobra.Command, args []string) error {
 		return err
 	}
 	defer f.close()
-	ctx, cancel := context.WithTimeout(c.Context(), f.callTimeout())
-	defer cancel()
+	ctx, cancel := f.asking(c)
 	open, _, err := f.lease.Open(ctx)
+	cancel()
 	switch {
 	case err != nil:
 		return f.unreachable(err)
@@ -56,7 +57,7 @@ func stopOperation(c *cobra.Command, args []string) error {
 	}
 	stop := membership.Stop{Operation: open.ID, By: s.By, At: s.At, Reason: s.Reason}
 	// Whoever read the question may have taken longer than a call may.
-	ctx, cancel = context.WithTimeout(c.Context(), f.callTimeout())
+	ctx, cancel = f.asking(c)
 	defer cancel()
 	policy, err := etcd.UpdatePolicy(ctx, f.client, func(p etcd.Policy) (etcd.Policy, error) {
 		p.Stop = &stop

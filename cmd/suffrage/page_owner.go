@@ -56,7 +56,7 @@ func markingOf(verb string) (marking, error) {
 // askSwap decides it by the newest look, which the controller does again before it acts.
 func (p pageOwner) askSwap(ctx context.Context, o page.Order) (page.Question, error) {
 	var none page.Question
-	q := membership.Request{Out: o.Host, In: o.In, By: "page", At: time.Now().UTC()}
+	q := membership.Request{Out: o.Host, In: o.In, By: "the owner", At: time.Now().UTC()}
 	if err := q.Validate(); err != nil {
 		return none, err
 	}

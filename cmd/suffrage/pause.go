@@ -55,7 +55,7 @@ func pauseCmd(pause bool, c *cobra.Command) *cobra.Command {
 			return err
 		}
 		defer f.close()
-		ctx, cancel := context.WithTimeout(c.Context(), f.callTimeout())
+		ctx, cancel := f.asking(c)
 		defer cancel()
 		s, err := saidBy(c)
 		if err != nil {

@@ -1,8 +1,8 @@
 package main
 
 import (
-	"context"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -13,10 +13,11 @@ import (
 func newClearQuarantineCmd() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "clear-quarantine HOST",
-		Short: "Forgive a host the swaps that failed, so that it may be tried again",
+		Short: "Forgive a host the swaps and regrades that failed, so that it may be tried again",
 		Long: `A host whose swap failed gets no vote for 30 minutes, and twice as long after
-each further failure in a row, up to 7 days; one that lost its vote keeps out for
-an hour. This forgets what was until now. What is still wrong with the host will
+each further failure in a row, up to 7 days; one whose regrade failed is not
+regraded by itself for as long; one that lost its vote keeps out for an hour.
+This forgets what was until now. What is still wrong with the host will
 fail again: suffrage operations list tells what it was.
 
 Exit codes: 0 done; 1 not, with the reason; 2 wrong arguments or settings, or a
@@ -33,7 +34,7 @@ host that is not in the roster.`,
 			if err := f.known(args[0]); err != nil {
 				return err
 			}
-			ctx, cancel := context.WithTimeout(c.Context(), f.callTimeout())
+			ctx, cancel := f.asking(c)
 			defer cancel()
 			s, err := saidBy(c)
 			if err != nil {
@@ -46,7 +47,7 @@ host that is not in the roster.`,
 				return f.unreachable(err)
 			}
 			for _, op := range ended {
-				if (op.In == args[0] || op.Out == args[0]) && op.Ended.After(s.At) {
+				if slices.Contains(op.About(), args[0]) && op.Ended.After(s.At) {
 					s.At = op.Ended
 				}
 			}

@@ -77,6 +77,12 @@ type ControllerSettings struct {
 	// Soak is how long all voters, the newcomer among them, have to be well
 	// before the old one goes.
 	Soak fitness.Duration `yaml:"soak"`
+	// RegradeHeadroom is the memory, in bytes, that has to be available above the
+	// memory floor for a whole window before a K3s server that was stepped down to
+	// etcd-only steps back up. It has to be more than stepping down frees, or the
+	// server would step up and down in turns: a K3s server takes 1606 MB, an agent 275
+	// (K3s's resource profiling). 0: no server changes its grade by itself.
+	RegradeHeadroom int64 `yaml:"regrade_headroom"`
 	// LeaseStore is where the shared Lease is: etcd, or kubernetes, in the
 	// section of that name. It has to be the same on every host, or there are two.
 	LeaseStore string `yaml:"lease_store"`
@@ -169,6 +175,9 @@ func (c ControllerSettings) validate(period, election fitness.Duration) error {
 	if c.StallTime <= 0 {
 		bad("stall_time", c.StallTime.String(), "more than 0; K3s uses 5m")
 	}
+	if h := c.RegradeHeadroom; h != 0 && h < leastHeadroom {
+		bad("regrade_headroom", strconv.FormatInt(h, 10), fmt.Sprintf("0 for no regrades, or %d or more, in bytes: a server steps up with this above the floor of limits.storage_quota and limits.memory_used_max, below which it steps down", leastHeadroom))
+	}
 	if c.LeaseStore != inEtcd && c.LeaseStore != inKubernetes {
 		bad("lease_store", strconv.Quote(c.LeaseStore), inEtcd+" or "+inKubernetes)
 	}
@@ -197,7 +206,7 @@ func (s Settings) policy() membership.Policy {
 	c := s.Controller
 	p := membership.Policy{Mode: c.Mode, Target: c.Target, Maximum: c.Maximum, Period: s.Agent.Period, StallTime: c.StallTime, Soak: c.Soak, Limits: c.Limits}
 	if s.Flavour == k3s {
-		p.Flavour = k3s
+		p.Flavour, p.RegradeHeadroom = k3s, c.RegradeHeadroom
 	}
 	return p
 }

@@ -87,7 +87,9 @@ arguments or settings, or a host that is not in the roster.`,
 }
 
 func (f *fleet) saveSnapshot(c *cobra.Command, from, dir string) (snapshots.Saved, error) {
+	stop := noteSlow(c, "still looking for a voter that answers")
 	ob := etcd.NewObserver(f.Etcd, etcd.Options{HostOf: hostOf(f.roster), ReadOnly: true}).Observe(c.Context())
+	stop()
 	src, err := snapshots.SourceOf(ob, f.Etcd, from)
 	if errors.Is(err, snapshots.ErrNoVote) {
 		return snapshots.Saved{}, fmt.Errorf("%w; name one of them: --from HOST", err)

@@ -44,6 +44,9 @@ file; 2 wrong arguments or settings.`,
 			if err != nil {
 				return err
 			}
+			if verify {
+				defer noteSlow(c, fmt.Sprintf("still reading %d files to their end", len(files)))()
+			}
 			bad := 0
 			for i, f := range files {
 				if verify {
@@ -170,6 +173,7 @@ func verifySnapshot(c *cobra.Command, path string, drill bool) (Verified, error)
 	v := Verified{Path: path}
 	var err error
 	if drill {
+		defer noteSlow(c, "still restoring it into a scratch etcd, which then reads all of it; 10 min at most")()
 		var d snapshots.Drilled
 		d, err = snapshots.Drill(c.Context(), path, scratchCommand)
 		if d.Snapshot.Size > 0 {
@@ -179,6 +183,7 @@ func verifySnapshot(c *cobra.Command, path string, drill bool) (Verified, error)
 			v.Drill = &d
 		}
 	} else {
+		defer noteSlow(c, "still reading the file to its end")()
 		var f snapshots.Facts
 		if f, err = snapshots.Verify(c.Context(), path); err == nil {
 			v.Facts = &f

@@ -54,6 +54,7 @@ arguments or settings, or a host that is not in the roster.`,
 			if err != nil {
 				return usage(err)
 			}
+			defer noteSlow(c, "still restoring, from the whole of the file")()
 			out, err := snapshots.Restore(c.Context(), args[0], o)
 			switch {
 			case errors.Is(err, fs.ErrNotExist):

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -37,14 +38,19 @@ type Status struct {
 
 // HostStatus is one host of Status.
 type HostStatus struct {
-	Host    string          `json:"host"`
-	Role    string          `json:"role"` // leader, voter, learner or standby; unknown without etcd
+	Host string `json:"host"`
+	Role string `json:"role"` // leader, voter, learner or standby; unknown without etcd
+	// Grade is how much of a K3s server it runs, full or etcd-only; absent where that
+	// is not known.
+	Grade   fitness.Grade   `json:"grade,omitempty"`
 	Mark    membership.Mark `json:"mark"`
 	Agent   bool            `json:"agent"` // it answered
 	Error   string          `json:"error,omitempty"`
 	Verdict fitness.Verdict `json:"verdict"`
 	// Endpoint is where its datastore endpoint leads; null where it has none.
 	Endpoint *fitness.EndpointFacts `json:"endpoint,omitempty"`
+	// Paths are how an overlay network reaches the other hosts from there.
+	Paths []fitness.Path `json:"paths,omitempty"`
 }
 
 func newStatusCmd() *cobra.Command {
@@ -79,7 +85,8 @@ func (f *fleet) status(l look) Status {
 		verdicts[d.Host] = d
 	}
 	for _, h := range v.Hosts {
-		hs := HostStatus{Host: h.Name, Role: v.Role(h.Name), Mark: h.Mark, Agent: h.Reachable, Error: h.Error, Verdict: verdicts[h.Name], Endpoint: h.Facts.Endpoint}
+		hs := HostStatus{Host: h.Name, Role: v.Role(h.Name), Mark: h.Mark, Agent: h.Reachable, Error: h.Error, Verdict: verdicts[h.Name], Endpoint: h.Facts.Endpoint, Paths: h.Facts.Paths}
+		hs.Grade = gradeOf(h)
 		if hs.Role == "leader" {
 			s.Leader = h.Name
 		}
@@ -90,6 +97,22 @@ func (f *fleet) status(l look) Status {
 		return cmp.Compare(min(slices.Index(order, a.Role), 1), min(slices.Index(order, b.Role), 1))
 	})
 	return s
+}
+
+// gradeOf is what a host's agent tells of it, empty where it does not answer.
+func gradeOf(h membership.Host) fitness.Grade {
+	if s := h.Facts.Server; s != nil && h.Reachable {
+		return s.Grade
+	}
+	return ""
+}
+
+// besides is a role, with the grade where that is not a whole server.
+func besides(role string, g fitness.Grade) string {
+	if g == fitness.EtcdOnly {
+		return role + ", " + string(g)
+	}
+	return role
 }
 
 // count says how many vote.
@@ -130,11 +153,7 @@ func (s Status) print(w io.Writer) {
 	fmt.Fprintln(w)
 	rows := [][]string{{"HOST", "ROLE", "MARK", "VERDICT", "SINCE"}}
 	for _, h := range s.Hosts {
-		since := "-"
-		if !h.Verdict.Since.IsZero() {
-			since = ago(h.Verdict.Since, now)
-		}
-		rows = append(rows, []string{h.Host, h.Role, s.mark(h), h.Verdict.Status.String(), since})
+		rows = append(rows, []string{h.Host, besides(h.Role, h.Grade), s.mark(h), h.Verdict.Status.String(), cmp.Or(stood(h.Verdict, now), "-")})
 	}
 	table(w, rows)
 	for _, h := range s.Hosts {
@@ -149,8 +168,26 @@ func (s Status) print(w io.Writer) {
 			fmt.Fprintln(w, wrap("its agent does not answer: "+h.Error, "  "))
 		}
 	}
+	if lines := relays(s.Hosts, now); len(lines) > 0 {
+		fmt.Fprintf(w, "\npaths:\n  %s\n", strings.Join(lines, "\n  "))
+	}
 	for _, t := range s.Decision.Warnings {
 		fmt.Fprintf(w, "\nwarning: %s\n", t)
+	}
+}
+
+// stood says since when a verdict stands: as far as the samples reach back, so that one
+// that they are full of may be older. It is empty where that is not known.
+func stood(v fitness.Verdict, now time.Time) string {
+	switch text := ago(v.Since, now); {
+	case v.Since.IsZero():
+		return ""
+	case v.Whole && now.Sub(v.Since) < time.Hour:
+		return "over " + text
+	case v.Whole:
+		return "before " + text
+	default:
+		return text
 	}
 }
 
@@ -167,7 +204,7 @@ func headline(w io.Writer, d membership.Decision, now time.Time) {
 		if op.TurnedBack != "" {
 			what = "turns back"
 		}
-		fmt.Fprintf(w, "%s (operation %s, begun %s) %s: %s\n", membership.Plan{Out: op.Out, In: op.In, Dead: op.Dead}, op.ID, ago(op.Begun, now), what, d.Step)
+		fmt.Fprintf(w, "%s (operation %s, begun %s) %s: %s\n", op.Title(), op.ID, ago(op.Begun, now), what, d.Step)
 		if op.TurnedBack != "" {
 			fmt.Fprintln(w, wrap("because "+op.TurnedBack, "  "))
 		}

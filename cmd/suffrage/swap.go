@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -90,7 +89,7 @@ func swapDoes(q membership.Request) string {
 // its end. ended are the operations from before it.
 func (f *fleet) ask(c *cobra.Command, q membership.Request, ended []membership.Operation) (membership.Operation, error) {
 	q.At = time.Now().UTC() // whoever read the question may have taken long
-	ctx, cancel := context.WithTimeout(c.Context(), f.callTimeout())
+	ctx, cancel := f.asking(c)
 	defer cancel()
 	if err := etcd.PutRequest(ctx, f.client, q); err != nil {
 		return membership.Operation{}, f.notAsked(err)

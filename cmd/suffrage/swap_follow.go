@@ -121,7 +121,7 @@ func (w *followed) find(ctx context.Context) (gone bool, err error) {
 // ours: clocks of two hosts are not compared, so it is the one that was not
 // there before.
 func (w *followed) ours(op membership.Operation) bool {
-	return op.Out == cmp.Or(w.asked.Out, w.asked.Dead) && op.In == w.asked.In && op.Dead == (w.asked.Dead != "") && op.By == w.asked.By &&
+	return op.Out == cmp.Or(w.asked.Out, w.asked.Dead) && op.In == w.asked.In && op.Regrade == w.asked.Regrade && op.To == w.asked.To && op.Dead == (w.asked.Dead != "") && op.By == w.asked.By &&
 		!slices.ContainsFunc(w.ended, func(o membership.Operation) bool { return o.ID == op.ID })
 }
 

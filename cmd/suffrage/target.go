@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strconv"
@@ -89,7 +88,7 @@ func askTarget(c *cobra.Command, n int) error {
 		}
 	}
 	q.At = time.Now().UTC() // whoever read the question may have taken long
-	ctx, cancel := context.WithTimeout(c.Context(), f.callTimeout())
+	ctx, cancel := f.asking(c)
 	defer cancel()
 	if err := etcd.SetTarget(ctx, f.client, etcd.Number{Value: n, By: q.By, At: q.At, Reason: q.Reason}, goes); err != nil {
 		return f.notAsked(err)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"time"
 
@@ -34,7 +33,7 @@ type TargetShown struct {
 }
 
 func (f *fleet) showTarget(c *cobra.Command, l look) error {
-	ctx, cancel := context.WithTimeout(c.Context(), f.callTimeout())
+	ctx, cancel := f.asking(c)
 	defer cancel()
 	p, err := etcd.LoadPolicy(ctx, f.client)
 	if err != nil {

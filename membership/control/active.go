@@ -17,8 +17,8 @@ type Acting struct {
 	Take func(ctx context.Context, purpose string, lead Lead) error
 	// Peek reads the open operation without taking the Lease, nil for none.
 	Peek func(ctx context.Context) (*membership.Operation, error)
-	// Host is the one that this controller runs on. It is never demoted from
-	// here: leadership is handed over first.
+	// Host is the one that this controller runs on. It is never demoted or regraded
+	// from here: leadership is handed over first.
 	Host string
 	// Pace is the longest pause between two rounds while the Lease is held.
 	Pace time.Duration
@@ -28,8 +28,9 @@ type Acting struct {
 // journal has, nil for none.
 type Lead func(ctx context.Context, o *Operator, open func() (*membership.Operation, error)) error
 
-// ErrHandOver ends a leader whose own host is to lose its vote: another leads on.
-var ErrHandOver = errors.New("control: this controller's own host is to lose its vote; another controller has to lead")
+// ErrHandOver ends a leader whose own host is to lose its vote, or whose server, with
+// the API that it may use, is to restart: another leads on.
+var ErrHandOver = errors.New("control: this controller's own host is to lose its vote, or to be regraded; another controller has to lead")
 
 // errNothing ends a hold of the Lease in which nothing is to be done any more.
 var errNothing = errors.New("control: nothing to do")
@@ -113,7 +114,7 @@ func (l *Loop) step(ctx context.Context, o *Operator, journal func() (*membershi
 	switch {
 	case l.wanted(in, d) == "":
 		return "", errNothing
-	case open == nil && d.Plan != nil && d.Plan.Out == l.Acting.Host:
+	case open == nil && d.Plan != nil && (d.Plan.Out == l.Acting.Host || d.Plan.Regrade == l.Acting.Host):
 		return "", ErrHandOver
 	}
 	if err := o.Act(ctx, in, d); err != nil {

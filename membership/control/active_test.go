@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"reflect"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -26,6 +27,7 @@ type armed struct {
 	request *membership.Request
 	obeys   bool // orders are answered, and show no effect
 	target  int  // what the owner said, 0 for nothing
+	k3s     bool // its servers are K3s's, and full
 }
 
 func (f *armed) Read(ctx context.Context) (Entries, error) {
@@ -60,6 +62,9 @@ func (f *armed) Order(_ context.Context, _ string, o Order) error {
 func (f *armed) Pull(ctx context.Context, host string, after uint64) (fitness.Report, error) {
 	r, err := f.testFleet.Pull(ctx, host, after)
 	r.Facts.Server = &fitness.ServerFacts{Role: "standby"}
+	if f.k3s {
+		r.Facts.Server = &fitness.ServerFacts{Role: "voter", Running: true, Datastore: true, Grade: fitness.Full}
+	}
 	return r, err
 }
 
@@ -75,6 +80,9 @@ func (f *armed) run(t *testing.T, mode, on string) error {
 func (f *armed) runFor(ctx context.Context, mode, on string) error {
 	g := f.gatherer()
 	g.Agents, g.Book, g.Policy.Mode = f, f, mode
+	if f.k3s {
+		g.Policy.Flavour = membership.K3s
+	}
 	l := &Loop{Gatherer: g, Round: period, Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Acting: &Acting{
 		Host: on, Pace: period,
 		Peek: func(context.Context) (*membership.Operation, error) { return f.open, nil },
@@ -159,6 +167,35 @@ func TestLoopTakesUpRequests(t *testing.T) {
 					t.Errorf("took the Lease %d times", f.taken.Load())
 				}
 			})
+		})
+	}
+}
+
+// A regrade is ordered with its grade, and never by a controller on that very host,
+// whose API server may be the one that it talks to.
+func TestLoopRegrades(t *testing.T) {
+	for _, on := range []string{"h1", "h2"} {
+		synctest.Test(t, func(t *testing.T) {
+			f := &armed{testFleet: newTestFleet(period, 3, 2), k3s: true}
+			time.AfterFunc(window+whole+10*period, func() {
+				f.do(func() {
+					f.request = &membership.Request{Regrade: "h2", To: fitness.EtcdOnly, By: "anna", At: time.Now()}
+				})
+			})
+			err := f.run(t, membership.Active, on)
+			if on == "h2" {
+				if !errors.Is(err, ErrHandOver) || f.open != nil || len(f.order) > 0 {
+					t.Errorf("on its own host: %v, operation %+v, orders %+v", err, f.open, f.order)
+				}
+				return
+			}
+			if f.open == nil || f.open.Regrade != "h2" || f.open.To != fitness.EtcdOnly || f.open.Member == "" || f.open.InPeer != "" {
+				t.Fatalf("%v, operation %+v", err, f.open)
+			}
+			want := Order{Verb: membership.Regrade, Term: 7, Operation: f.open.ID, Member: f.open.Member, To: fitness.EtcdOnly}
+			if len(f.order) == 0 || !reflect.DeepEqual(f.order[0], want) {
+				t.Errorf("orders %+v, want %+v first", f.order, want)
+			}
 		})
 	}
 }

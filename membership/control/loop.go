@@ -134,7 +134,7 @@ func (l *Loop) look(ctx context.Context, open *membership.Operation, o *Operator
 func (l *Loop) changed(in membership.Inputs, d membership.Decision) {
 	attrs := []any{"kind", string(d.Kind), "mode", d.Mode, "voters", d.Voters, "fit_voters", d.FitVoters, "tolerance", d.Tolerance}
 	if d.Plan != nil {
-		attrs = append(attrs, "out", d.Plan.Out, "in", d.Plan.In, "why", d.Plan.Why)
+		attrs = append(attrs, "plan", d.Plan.String(), "out", d.Plan.Out, "in", d.Plan.In, "why", d.Plan.Why)
 	}
 	if d.Operation != nil {
 		attrs = append(attrs, "op", d.Operation.ID)

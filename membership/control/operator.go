@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"strings"
 
+	"suffrage/fitness"
 	"suffrage/membership"
 )
 
@@ -38,7 +39,7 @@ type Hosts interface {
 }
 
 // Order is one of an agent's closed list of verbs: SaveSnapshot, StartMember,
-// Fence, Unfence and Retire.
+// Fence, Unfence, Retire and Regrade.
 type Order struct {
 	Verb      membership.Verb `json:"verb"`
 	Term      uint64          `json:"term"`
@@ -48,6 +49,8 @@ type Order struct {
 	// them, or, of Retire in the k3s flavour, of those that stay.
 	Member string            `json:"member,omitempty"`
 	Peers  map[string]string `json:"peers,omitempty"`
+	// To is the grade of Regrade.
+	To fitness.Grade `json:"to,omitempty"`
 }
 
 // Removals keeps the annotations by which removals are asked for. A request is
@@ -223,7 +226,8 @@ func (o *Operator) do(ctx context.Context, in membership.Inputs, op membership.O
 			order.Peers = peers(in.View)
 		}
 		return o.Hosts.Order(ctx, a.Host, order)
-	case membership.SaveSnapshot, membership.Fence, membership.Unfence:
+	case membership.SaveSnapshot, membership.Fence, membership.Unfence, membership.Regrade:
+		order.To = a.To
 		return o.Hosts.Order(ctx, a.Host, order)
 	}
 	panic("control: no such verb: " + string(a.Verb))

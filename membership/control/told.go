@@ -95,6 +95,15 @@ func (g *Gatherer) takeIn(p pulled) {
 	if s := r.Facts.ScheduledSnapshot; s != nil {
 		r.Facts.ScheduledSnapshot = &fitness.ScheduledSnapshot{Next: s.Next + shift, Running: s.Running}
 	}
+	r.Facts.Paths = slices.Clone(r.Facts.Paths)
+	for i := range r.Facts.Paths {
+		if p := &r.Facts.Paths[i]; p.Since != 0 {
+			p.Since += shift
+		}
+	}
+	if r.Facts.OverlayExpires != 0 {
+		r.Facts.OverlayExpires += shift
+	}
 	r.Series = nil
 	t.last, t.report, t.received, t.fresh = r.Last, r, p.received, true
 }

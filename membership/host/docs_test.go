@@ -26,7 +26,7 @@ func TestOrdersPage(t *testing.T) {
 			t.Errorf("docs/orders.md does not have %s", c[1])
 		}
 	}
-	for _, f := range []string{roleFile, fenceFile, termFile, joinFile, clusterFile, startsFile, "server.lock"} {
+	for _, f := range []string{roleFile, fenceFile, termFile, gradeFile, joinFile, clusterFile, startsFile, "server.lock"} {
 		if !strings.Contains(string(page), "| `"+f+"` |") {
 			t.Errorf("docs/orders.md does not have %s", f)
 		}

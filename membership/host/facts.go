@@ -54,6 +54,11 @@ func (s *Server) Facts(ctx context.Context) (fitness.ServerFacts, error) {
 		return out, err
 	}
 	out.Term = t.Term
+	if s.o.K3s != nil && out.Role == Voter {
+		if g, err := s.grade(unit); err == nil { // else it is not known, and all the rest is
+			out.Grade, out.Stepped = g.told(), g.set == fitness.EtcdOnly && g.own == fitness.Full
+		}
+	}
 	out.Snapshots, err = Snapshots(s.o.Snapshots)
 	return out, err
 }

@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net"
@@ -79,7 +80,7 @@ func (k *K3s) point(f files, server string) error {
 // still up: both would run the same containers, and at a boot in between the
 // fence says which of them starts.
 func (k *K3s) makeRoom(ctx context.Context, f files, server string) error {
-	if err := k.point(f, server); err != nil {
+	if err := errors.Join(k.point(f, server), k.whole(f)); err != nil {
 		return err
 	}
 	return k.stopAgent(ctx, f)

@@ -17,7 +17,7 @@ import (
 const MaxOrder = 64 << 10
 
 // Order is one verb for the etcd server of one host: SaveSnapshot, StartMember,
-// Fence, Unfence or Retire.
+// Fence, Unfence, Retire or Regrade.
 type Order struct {
 	Verb membership.Verb `json:"verb"`
 	// Term is that of the Lease under which it was given, 1 or more.
@@ -29,6 +29,8 @@ type Order struct {
 	// Peers are the names and peer URLs of all members, the newcomer among them.
 	// Only StartMember has them, and where K3s is, Retire: those that stay.
 	Peers map[string]string `json:"peers,omitempty"`
+	// To is the grade of Regrade.
+	To fitness.Grade `json:"to,omitempty"`
 }
 
 func (o Order) String() string {
@@ -70,8 +72,11 @@ func (o Order) Validate() error {
 	bad := func(format string, args ...any) error {
 		return fmt.Errorf("host: order: %s", fmt.Sprintf(format, args...))
 	}
+	if (o.Verb == membership.Regrade) != (o.To != "") || o.To != "" && o.To != fitness.Full && o.To != fitness.EtcdOnly {
+		return bad("%s with the grade %.40q: %s or %s for %s, none for any other", o.Verb, o.To, fitness.Full, fitness.EtcdOnly, membership.Regrade)
+	}
 	switch o.Verb {
-	case membership.SaveSnapshot, membership.Fence, membership.Unfence:
+	case membership.SaveSnapshot, membership.Fence, membership.Unfence, membership.Regrade:
 		if len(o.Peers) > 0 {
 			return bad("%s has no peers", o.Verb)
 		}

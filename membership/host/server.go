@@ -81,6 +81,8 @@ func (s *Server) do(ctx context.Context, o Order) error {
 		return s.unfence(ctx)
 	case membership.Retire:
 		return s.retire(ctx, o)
+	case membership.Regrade:
+		return s.regrade(ctx, o)
 	}
 	panic("host: no such verb: " + string(o.Verb)) // Validate has refused it
 }

@@ -28,7 +28,7 @@ type Socket string
 // One request and one reply, each a line of JSON, per connection.
 type (
 	request struct {
-		Do string `json:"do"` // start, stop, state
+		Do string `json:"do"` // start, stop, restart, state
 	}
 	reply struct {
 		Running bool `json:"running"`
@@ -44,6 +44,9 @@ func (s Socket) Start(ctx context.Context) error { _, err := s.ask(ctx, "start")
 
 // Stop is Unit's.
 func (s Socket) Stop(ctx context.Context) error { _, err := s.ask(ctx, "stop"); return err }
+
+// StartAgain is a Restarter's, where the Unit behind it is one.
+func (s Socket) StartAgain(ctx context.Context) error { _, err := s.ask(ctx, "restart"); return err }
 
 // State is Unit's.
 func (s Socket) State(ctx context.Context) (UnitState, error) {
@@ -129,9 +132,16 @@ func answer(ctx context.Context, conn net.Conn, u Unit) {
 		err = u.Start(ctx)
 	case "stop":
 		err = u.Stop(ctx)
+	case "restart":
+		restarter, can := u.(Restarter)
+		if !can {
+			err = errors.New("it can start and stop, and not restart as one thing")
+			break
+		}
+		err = restarter.StartAgain(ctx)
 	case "state":
 	default:
-		err = fmt.Errorf("%.40q: it can start, stop and tell the state", q.Do)
+		err = fmt.Errorf("%.40q: it can start, stop, restart and tell the state", q.Do)
 	}
 	if err == nil {
 		var s UnitState

@@ -123,11 +123,34 @@ func (u Systemd) Stop(ctx context.Context) error {
 	})
 }
 
+// StartAgain is a Restarter's, for K3s's unit.
+func (u Systemd) StartAgain(ctx context.Context) error {
+	return u.with(ctx, "restart", func(c *connection) error {
+		was, err := c.properties(ctx)
+		if err != nil {
+			return err
+		}
+		// A start that the fence refuses would leave it stopped.
+		if err := errors.Join(u.honours(was), Fenced(u.Data)); err != nil {
+			return err
+		}
+		enough := func() bool {
+			p, err := c.properties(ctx)
+			return err == nil && p.pid != 0 && p.invocation != was.invocation
+		}
+		result, err := c.job(ctx, c.RestartUnitContext, enough)
+		if err == nil && result != "done" {
+			err = fmt.Errorf("it ended with %q: see journalctl -u %s", result, u.Name)
+		}
+		return err
+	})
+}
+
 // State is Unit's. Starts stays 0: systemd does not count those that were asked for.
 func (u Systemd) State(ctx context.Context) (s UnitState, err error) {
 	err = u.with(ctx, "state of", func(c *connection) error {
 		p, err := c.properties(ctx)
-		s = UnitState{Running: p.running(), Invocation: p.invocation}
+		s = UnitState{Running: p.running(), Invocation: p.invocation, EtcdOnly: u.K3s && p.has(disableAPI)}
 		return err
 	})
 	return s, err
@@ -145,7 +168,7 @@ func (u Systemd) honours(p properties) error {
 		return fmt.Errorf("it could start beside the server: it needs the line AssertPathExists=%s in its section [Unit], as deploy/systemd/k3s has it, and after that systemctl daemon-reload", fence)
 	case u.Behind:
 		return nil
-	case u.K3s && p.clusterInit():
+	case u.K3s && p.has("cluster-init"):
 		return fmt.Errorf("its command line has --cluster-init, which would make a new cluster of a removed server: take it out, and after that systemctl daemon-reload")
 	case u.K3s && !p.asserts(fence, false):
 		return fmt.Errorf("it does not honour the fence: it needs the line AssertPathExists=!%s in its section [Unit], as deploy/systemd/k3s has it, and after that systemctl daemon-reload", fence)
@@ -257,9 +280,10 @@ type execStart struct {
 	Code, Status                  int32
 }
 
-func (p properties) clusterInit() bool {
+// has reports whether the command line sets a flag.
+func (p properties) has(flag string) bool {
 	return slices.ContainsFunc(p.starts, func(s execStart) bool {
-		return slices.ContainsFunc(s.Args, func(a string) bool { return a == "--cluster-init" || a == "--cluster-init=true" })
+		return slices.ContainsFunc(s.Args, func(a string) bool { return a == "--"+flag || a == "--"+flag+"=true" })
 	})
 }
 

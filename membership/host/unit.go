@@ -29,4 +29,6 @@ type UnitState struct {
 	// Invocation names the newest start, where it names them; empty when there was
 	// none since it began.
 	Invocation string
+	// EtcdOnly: the command line says so, of K3s's unit.
+	EtcdOnly bool
 }

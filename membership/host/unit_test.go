@@ -135,6 +135,13 @@ func (m *machine) Stop(context.Context) error {
 	return m.broken
 }
 
+func (m *machine) StartAgain(ctx context.Context) error {
+	if err := errors.Join(m.broken, Fenced(m.data)); err != nil {
+		return err
+	}
+	return errors.Join(m.Stop(ctx), m.Start(ctx))
+}
+
 func (m *machine) State(context.Context) (UnitState, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -126,11 +126,9 @@ func decided(before *round, now round) []happening {
 func operated(now round) []happening {
 	var all []happening
 	add := func(op membership.Operation, reason, what, note string, at time.Time, warning bool) {
-		for _, host := range []string{op.Out, op.In} {
-			if host != "" {
-				id := fmt.Sprint(host, op.ID, what)
-				all = append(all, happening{host: host, reason: reason, note: note, at: at, warning: warning, id: id, same: id})
-			}
+		for _, host := range op.About() {
+			id := fmt.Sprint(host, op.ID, what)
+			all = append(all, happening{host: host, reason: reason, note: note, at: at, warning: warning, id: id, same: id})
 		}
 	}
 	tell := func(op membership.Operation) {

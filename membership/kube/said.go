@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -64,7 +65,7 @@ func sayOf(in membership.Inputs, d membership.Decision) map[string]said {
 			s.text[Decision] = line(sentence(d))
 			key += "|" + keyOf(d) + d.Mode
 		}
-		if op := openOf(in, d); op != nil && (host == op.Out || host == op.In) {
+		if op := openOf(in, d); op != nil && slices.Contains(op.About(), host) {
 			s.text[Operation] = line(under(*op))
 			key += "|" + op.ID + stepOf(*op).Name + op.TurnedBack
 		}
@@ -150,10 +151,12 @@ func concerned(in membership.Inputs, d membership.Decision) map[string]bool {
 		}
 	}
 	if d.Plan != nil {
-		about[d.Plan.Out], about[d.Plan.In] = true, true
+		about[d.Plan.Out], about[d.Plan.In], about[d.Plan.Regrade] = true, true, true
 	}
 	if op := openOf(in, d); op != nil {
-		about[op.Out], about[op.In] = true, true
+		for _, host := range op.About() {
+			about[host] = true
+		}
 	}
 	for _, r := range d.Refusals {
 		for _, host := range strings.Split(r.Subject, ",") {

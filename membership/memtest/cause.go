@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"suffrage/fitness"
 	"suffrage/membership"
 )
 
@@ -27,6 +28,11 @@ func (k *checker) cause(r membership.Refusal, p *Controller) (lacks string) {
 	case membership.FenceNotProven:
 		op := c.Lease.Open
 		is = h != nil && out(h) && op != nil && (op.Out == r.Subject || c.k3s != nil && op.In == r.Subject)
+	case membership.GradeNotFull:
+		is = h != nil && h.settings == fitness.EtcdOnly
+	case membership.GradeNotProven:
+		op := c.Lease.Open
+		is = h != nil && (out(h) && op != nil && op.Regrade == r.Subject || h.Fenced)
 	case membership.DatastorePresent:
 		is = h != nil && h.Data != "" && c.Member(h.Data) == nil
 	case membership.NoCandidate:
@@ -84,7 +90,7 @@ func (k *checker) lasting(r membership.Refusal) (lacks string) {
 	h := k.c.Host(r.Subject)
 	switch r.Code {
 	case membership.MembershipChanged, membership.BelowMinimum, membership.BelowTarget, membership.ExtraVoter, membership.AtCeiling,
-		membership.NoCandidate, membership.Futile:
+		membership.NoCandidate, membership.Futile, membership.GradeNotFull: // the owner's own word, or an operation that he stopped
 		return ""
 	case membership.DatastorePresent:
 		if h.leftover {

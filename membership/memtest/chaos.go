@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"suffrage/fitness"
 	"suffrage/membership"
 )
 
@@ -12,6 +13,7 @@ import (
 type style struct {
 	crash, freeze, calls, hosts, agents, cuts, owner, target, dead, quality, elections, alarms, power, clocks int // once in so many, 0 for never
 	foreign                                                                                                   bool
+	pressed                                                                                                   int
 }
 
 func (s *Sim) style() style {
@@ -23,6 +25,9 @@ func (s *Sim) style() style {
 	}
 	y := style{crash: often(12), freeze: often(40), calls: often(6), hosts: often(60), agents: often(40), cuts: often(60),
 		owner: often(30), target: often(60), dead: often(60), quality: often(60), elections: often(25), alarms: often(250), power: often(40), clocks: often(20), foreign: s.one(12)}
+	if s.k3s != nil {
+		y.pressed = often(20)
+	}
 	return y
 }
 
@@ -128,7 +133,14 @@ func (s *Sim) disturb(y style) {
 		h.Agent = false
 	}
 	if happens(y.power) {
-		s.anyHost().powerLoss = 1 + s.rng.Intn(5)
+		if h, n := s.anyHost(), 1+s.rng.Intn(5); s.k3s != nil && s.one(2) {
+			h.agentLoss = n
+		} else {
+			h.powerLoss = n
+		}
+	}
+	if happens(y.pressed) {
+		s.presses()
 	}
 	if happens(y.cuts) {
 		s.cutOff()
@@ -197,6 +209,34 @@ func (s *Sim) mend(h *Host, in int) {
 	if h.Up != was.Up || h.Gone != was.Gone || h.Frozen != was.Frozen || h.Agent != was.Agent {
 		h.mendedAt = s.soon()
 		s.Logf("%s: mended", h.Name)
+	}
+	if h.bad != "" && s.one(4*in) {
+		h.bad = ""
+	}
+}
+
+// presses makes a voter short of memory, or gives it room again, and now and then
+// lets K3s fail with a grade, or the owner ask for one.
+func (s *Sim) presses() {
+	h := s.Host(s.Members[s.rng.Intn(len(s.Members))].Host)
+	if op := s.Lease.Open; op != nil && op.Regrade != "" && s.one(2) {
+		h = s.Host(op.Regrade)
+		s.broke(h, "its K3s ends, and does not start with its grade any more")
+		h.Running, h.bad = false, op.To
+		return
+	}
+	switch s.rng.Intn(8) {
+	case 0:
+		h.bad = []fitness.Grade{"", fitness.EtcdOnly, fitness.EtcdOnly}[s.rng.Intn(3)]
+		s.Logf("%s: does not start as %q", h.Name, h.bad)
+	case 1, 2:
+		s.asks(membership.Request{Regrade: h.Name, To: []fitness.Grade{fitness.Full, fitness.EtcdOnly}[s.rng.Intn(2)]})
+	default:
+		h.Pressed, h.PressedAt = []int{1, 1, 2, 0}[s.rng.Intn(4)], s.Now
+		if s.one(2) { // it has been so for long, and nobody looked
+			h.PressedAt = s.Now.Add(-time.Hour)
+		}
+		s.Logf("%s: short of memory %d", h.Name, h.Pressed)
 	}
 }
 
@@ -281,7 +321,7 @@ func (s *Sim) calm() {
 	}
 	s.Actor.Absent = s.Actor.Absent && s.one(2)
 	for _, h := range s.Hosts {
-		h.powerLoss = 0
+		h.powerLoss, h.agentLoss, h.Pressed, h.bad = 0, 0, 0, ""
 		s.mend(h, 1)
 		if h.leftover && !s.votesOn(h) {
 			s.Logf("%s has been left as it was", h.Name)

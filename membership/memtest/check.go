@@ -34,6 +34,7 @@ type checker struct {
 	taken     map[string]time.Time // operation → when somebody else changed what was not its own
 	stranger  string               // the operation and the member, while somebody else added one and changed nothing else
 	owner     []membership.Request // all that the owner asked for, the newest last
+	giver     *Caller              // of the newest order
 }
 
 func (k *checker) begin() {
@@ -61,6 +62,7 @@ func (k *checker) always() {
 	if learners > 1 {
 		k.fail("%d learners", learners)
 	}
+	k.below()
 	if !k.foreign && (n < k.voters || n > k.voters+1 || n+learners > c.Policy.Maximum) {
 		k.fail("%d voters and %d learners; there were %d, the maximum is %d", n, learners, k.voters, c.Policy.Maximum)
 	}
@@ -153,6 +155,10 @@ func (k *checker) recorded(op membership.Operation, by *Caller) {
 		}
 		return
 	}
+	if op.Regrade != "" {
+		k.graded(op)
+		return
+	}
 	if op.Outcome == membership.Stopped { // where it is: nothing is left armed
 		if r := k.c.Removals[op.Out]; r != nil && r.Operation == op.ID {
 			k.fail("operation %s is stopped and the removal of %s is still asked for", op.ID, op.Out)
@@ -214,6 +220,7 @@ func (k *checker) decided(p *Controller, in membership.Inputs, d membership.Deci
 
 func (k *checker) ordered(h *Host, o control.Order, by *Caller) {
 	k.acts(string(o.Verb), by)
+	k.giver = by
 	if o.Term < h.Seen {
 		return // refused
 	}
@@ -228,7 +235,7 @@ func (k *checker) ordered(h *Host, o control.Order, by *Caller) {
 			}
 		}
 	}
-	if h.Name != op.In && h.Name != op.Out && o.Verb != membership.SaveSnapshot {
+	if h.Name != op.In && h.Name != op.Out && h.Name != op.Regrade && o.Verb != membership.SaveSnapshot {
 		k.fail("%s on %s, which is not in operation %s", o.Verb, h.Name, op.ID)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"suffrage/fitness"
 	"suffrage/membership"
 )
 
@@ -114,6 +115,9 @@ func ran(t *testing.T, k kind, turn string, faults ...fault) *Sim {
 		s.pass()
 		if len(s.History) > 0 {
 			s.Request = nil // one operation is enough
+			for _, h := range s.Hosts {
+				h.Pressed = 0
+			}
 		}
 		if stays.Gone && s.Now.After(mended) {
 			s.mend(stays, 1)
@@ -219,12 +223,40 @@ func byThemselves() (kinds []kind) {
 		begin := k.begin
 		k.name = "k3s-" + k.name
 		k.begin = func(s *Sim) {
-			s.k3s, s.Policy.Flavour = &k3s{}, membership.K3s
+			s.asK3s()
 			begin(s)
 		}
 		kinds = append(kinds, k)
 	}
-	return kinds
+	return append(kinds, regrading...)
+}
+
+// regrading are a step down by itself, of a leader that is short of memory, and a
+// step up that the owner asks for. What turns them back is a pause before the
+// restart, and after it that K3s does not start so.
+var regrading = []kind{
+	{"k3s-step-down", 3, 3, "", func(s *Sim) {
+		s.asK3s()
+		h := s.Host("h3")
+		h.Bad, h.Pressed, h.PressedAt = false, 1, s.Now.Add(-time.Hour)
+	}, startsOnly},
+	{"k3s-step-up", 3, 3, "", func(s *Sim) {
+		s.asK3s()
+		h := s.Host("h3")
+		h.Bad, h.settings, h.runs, h.stepped = false, fitness.EtcdOnly, fitness.EtcdOnly, true
+		s.asks(membership.Request{Regrade: "h3", To: fitness.Full})
+	}, startsOnly},
+}
+
+func startsOnly(s *Sim) {
+	if s.Lease.Open.Called.IsZero() {
+		s.Logf("paused")
+		s.Policy.Paused = &membership.Say{Value: true, By: "owner", At: s.soon()}
+		return
+	}
+	h := s.Host("h3")
+	s.broke(h, "its K3s ends, and does not start with its grade any more")
+	h.Running, h.bad = false, s.Lease.Open.To
 }
 
 // turns are the steps of an operation's record at which it is made to turn

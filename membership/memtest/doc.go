@@ -26,10 +26,10 @@
 //
 //	 1  n, n+1, n voters, within the maximum       always
 //	 2  one operation, one learner                 journaled, always
-//	 3  no add unless every voter is well          added
+//	 3  no add, no restart unless all are well     added, restarted, below
 //	 4  quorum holds after the change              promoted, removing
 //	 5  the newcomer is well, level, has soaked    requested, removing
-//	 6  no leader is removed                       requested, removing
+//	 6  no leader is removed, none restarted       requested, removing, restarted
 //	 7  a removal counts when the list says so     recorded
 //	 8  no removed host comes back                 started, rejoins, always, recorded
 //	 9  nothing is deleted                         always, ordered
@@ -41,6 +41,9 @@
 //	15  nothing is repaired by removing            decided, mine, removing, cause
 //	16  no second cluster                          started
 //
-// Of 3 full grade, of 10 the verification, and of 16 the command that creates a
+// A regrade keeps the members and ends with the grade that it says (graded); by
+// itself a server steps up hours after it stepped down (restedBefore).
+//
+// Of 10 the verification, and of 16 the command that creates a
 // cluster are no part of the model: they have tests where they are.
 package memtest

@@ -34,7 +34,14 @@ type Host struct {
 	answersAt time.Time // since when its member answers, zero while it does not
 	portAt    time.Time
 	startAt   time.Time
-	powerLoss int // writes until the power goes, 0 for never
+	powerLoss int           // writes until the power goes, 0 for never
+	agentLoss int           // the same of its agent, which ends then
+	runs      fitness.Grade // of the process that runs
+	bad       fitness.Grade // it does not start with
+	// Pressed: it is short of memory, until it runs etcd only (1) or then, too (2).
+	Pressed    int
+	PressedAt  time.Time // since when it has been what it is
+	regradedAt time.Time
 
 	// On disk.
 	Role      string
@@ -48,8 +55,10 @@ type Host struct {
 	stopped   bool // it votes, and an operation that was stopped has left it fenced
 	stores    int  // ever made
 	joining   string
-	told      *Caller // who told it to start
-	leftover  bool    // it lost its member while nobody could reach its agent
+	settings  fitness.Grade // of K3s, at its next start
+	stepped   bool          // by what Suffrage wrote
+	told      *Caller       // who told it to start
+	leftover  bool          // it lost its member while nobody could reach its agent
 }
 
 func newHost(name string) *Host {
@@ -72,6 +81,13 @@ var errPower = fmt.Errorf("%w: the host went away", control.ErrUnknown)
 
 // write does one durable thing, unless the power goes before it.
 func (c *Cluster) write(h *Host, what string, do func()) error {
+	if h.agentLoss > 0 {
+		if h.agentLoss--; h.agentLoss == 0 {
+			c.Logf("the agent of %s ends before %s", h.Name, what)
+			h.Agent, h.brokeAt = false, c.soon()
+			return errPower
+		}
+	}
 	if h.powerLoss > 0 {
 		if h.powerLoss--; h.powerLoss == 0 {
 			c.Logf("power loss on %s before %s", h.Name, what)
@@ -116,11 +132,14 @@ func (c *Cluster) start(h *Host) {
 		}
 		h.Aside, h.Data = append(h.Aside, h.Data), "" // it sees the tombstone
 	}
+	if h.settings != "" && h.settings == h.bad {
+		return
+	}
 	if h.Data == "" && c.k3s == nil {
 		h.Data = h.joining
 		h.stores++
 	}
-	h.Running, h.startAt = true, c.Now
+	h.Running, h.startAt, h.runs = true, c.Now, h.settings
 	h.starts++
 	c.check.started(h)
 }
@@ -157,7 +176,10 @@ func (c *Cluster) order(h *Host, o control.Order) error {
 		if h.Data != "" && h.Data != o.Member {
 			return fmt.Errorf("agent on %s: a datastore lies there", h.Name)
 		}
-		do("join", func() { h.joining = o.Member })
+		do("join", func() { h.joining, h.stepped = o.Member, false })
+		if c.k3s != nil { // a new server is a whole one
+			do("settings", func() { h.settings = fitness.Full })
+		}
 		do("role", func() { h.Role = "voter" })
 		do("fence", func() { h.Fenced = false })
 		do("start", func() {
@@ -173,6 +195,15 @@ func (c *Cluster) order(h *Host, o control.Order) error {
 		})
 	case membership.Unfence:
 		do("fence", func() { h.Fenced = false })
+	case membership.Regrade:
+		if h.Fenced || h.Role != "voter" {
+			return fmt.Errorf("agent on %s: it is no server", h.Name)
+		}
+		if h.settings == o.To && h.Running && h.runs == o.To {
+			break // it runs with it already
+		}
+		do("settings", func() { h.settings, h.stepped = o.To, o.To == fitness.EtcdOnly })
+		do("restart", func() { c.restart(h, o) })
 	case membership.Retire:
 		do("fence", func() {
 			if !h.Fenced {
@@ -197,6 +228,18 @@ func (c *Cluster) order(h *Host, o control.Order) error {
 	c.Logf("%s on %s for term %d", o.Verb, h.Name, o.Term)
 	return nil
 }
+
+// restart ends the process, which is started again and takes a while to answer.
+func (c *Cluster) restart(h *Host, o control.Order) {
+	c.check.restarted(h, o)
+	h.Running, h.Frozen, h.runs = false, false, ""
+	c.elect() // a leader has ended, however soon it is back
+	h.portAt, h.regradedAt = c.Now.Add(h.Late), c.Now
+	c.start(h)
+}
+
+// short reports whether it is short of memory.
+func (h *Host) short() bool { return h.Pressed > 1 || h.Pressed > 0 && h.runs != fitness.EtcdOnly }
 
 // leavesAfter is how long an endpoint needs to lead its clients off a voter whose
 // removal is asked for. That of h2 hangs and never does.
@@ -227,6 +270,11 @@ func (c *Cluster) endpoint(h *Host) *fitness.EndpointFacts {
 
 // facts is what its agent tells.
 func (h *Host) facts() fitness.Facts {
+	grade := h.settings
+	if h.Running && h.runs != h.settings {
+		grade = ""
+	}
 	return fitness.Facts{Link: fitness.Link{Class: fitness.Wired}, MemoryTotal: 8 << 30, DiskFree: 100 << 30, Disk: "ext4",
-		Server: &fitness.ServerFacts{Role: h.Role, Fenced: h.Fenced, Running: h.Running, Starts: h.starts, Datastore: h.Data != "", Term: h.Seen, Snapshots: h.Snapshots}}
+		Server: &fitness.ServerFacts{Role: h.Role, Fenced: h.Fenced, Running: h.Running, Starts: h.starts, Datastore: h.Data != "", Term: h.Seen, Snapshots: h.Snapshots,
+			Grade: grade, Stepped: h.stepped}}
 }

@@ -3,6 +3,7 @@ package memtest
 import (
 	"time"
 
+	"suffrage/fitness"
 	"suffrage/membership"
 )
 
@@ -16,6 +17,23 @@ type k3s struct {
 	progress uint64
 	learner  string
 	moved    time.Time
+}
+
+// asK3s makes it a fleet of K3s's servers, all of them full, whose controllers
+// regrade by themselves.
+func (s *Sim) asK3s() {
+	s.k3s, s.Policy.Flavour, s.Policy.RegradeHeadroom = &k3s{}, membership.K3s, 1<<30
+	for _, h := range s.Hosts {
+		h.settings, h.runs = fitness.Full, fitness.Full
+	}
+}
+
+// stepsDown makes a voter one that was stepped down by the controller so long ago.
+func (s *Sim) stepsDown(h *Host, ago time.Duration) {
+	h.settings, h.runs, h.stepped = fitness.EtcdOnly, fitness.EtcdOnly, true
+	op := membership.Operation{ID: "before", Regrade: h.Name, To: fitness.EtcdOnly, Member: h.Data, By: membership.ByController,
+		Outcome: membership.Completed, Begun: s.Now.Add(-ago), Ended: s.Now.Add(-ago)}
+	s.History[op.ID] = op
 }
 
 // loop is the caller's name in what K3s does beside the leader.

@@ -19,7 +19,7 @@ var mutants = []struct {
 	was, is         string
 }{
 	{"2", "a lost holder's writes are taken", "memtest/lease.go", "if c.Lease.Holder != holder || c.Lease.Term != term {", "if false {"},
-	{"3", "the guards are not asked again before the add", "forward.go", "held := append(Guards(*m.in0()), guardView(*m.in0())...)", "held := guardView(*m.in0())"},
+	{"3", "the guards are not asked again before the add", "forward.go", "held := slices.Concat(Guards(*m.in0()), guardView(*m.in0()), m.belowFull(m.op.plan()))", "held := guardView(*m.in0())"},
 	{"3", "a voter that does not answer holds nothing back", "guard_voters.go", "for _, m := range in.View.Voters() {\n\t\tlag", "for _, m := range responding(in.View) {\n\t\tlag"},
 	{"4", "a promotion does not look at the voters", "forward.go", "if held := append(m.well(m.op.InMember), m.decisive()...); len(held) > 0 {", "if held := append(m.well(m.op.InMember), m.decisive()...); false {"},
 	{"5", "the newcomer's lag is not looked at", "forward.go", "if lag <= maxLagVoting {", "if lag <= 1<<60 {"},
@@ -48,6 +48,10 @@ var mutants = []struct {
 	{"15", "the owner is called for a silent agent that is well", "candidate.go", "&& h.Reachable && h.Facts.Server == nil", "&& h.Facts.Server == nil"},
 	{"15", "a stopped operation leaves its removal armed", "operate.go", "case m.requested() != nil: //", "case false: //"},
 	{"15", "an operation that somebody else ended leaves its fence", "operate.go", "case m.trapped() != nil && !m.settling():", "case false:"},
+	{"3", "a voter is restarted while another is in trouble", "regrading.go", "if held := m.well(m.op.Member); len(held) > 0 {", "if held := m.well(m.op.Member); false {"},
+	{"6", "a leader is restarted", "regrading.go", "if m.leader == m.op.Regrade {", "if false {"},
+	{"11", "a regrade from before is left to come", "regrading.go", "back && s.Term < m.op.Term:", "false:"},
+	{"12", "a regrade counts when its settings are written", "memtest/host.go", "if h.Running && h.runs != h.settings {", "if false {"},
 	{"16", "a host starts as a member of no cluster", "control/operator.go", "Operation: op.ID, Member: a.Member}", "Operation: op.ID, Member: \"new\"}"},
 }
 
@@ -94,7 +98,7 @@ func TestMutants(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 			defer cancel()
 			began := time.Now()
-			run := exec.CommandContext(ctx, "go", "test", "-overlay", overlay, "-count=1", "-failfast", "-run", "TestSimulation|TestEvery|TestRemoval", ".")
+			run := exec.CommandContext(ctx, "go", "test", "-overlay", overlay, "-count=1", "-failfast", "-run", "TestSimulation|TestEvery|TestRemoval|TestRegrade", ".")
 			run.Env = append(os.Environ(), "SUFFRAGE_MUTANTS=")
 			said, err := run.CombinedOutput()
 			switch out := string(said); {

@@ -3,12 +3,13 @@ package memtest
 import (
 	"slices"
 
+	"suffrage/fitness"
 	"suffrage/membership"
 )
 
 // asks puts the owner's request; one for a number of voters gives way to another.
 func (s *Sim) asks(q membership.Request) {
-	if s.Request != nil && s.Request.Target == 0 {
+	if s.Request != nil && (s.Request.Target == 0 || q.Regrade != "") {
 		return
 	}
 	q.By, q.At = "anna", s.soon()
@@ -43,6 +44,12 @@ func (s *Sim) saysDead() {
 func (s *Sim) tidies() {
 	if s.Lease.Open != nil || s.Request != nil || len(s.late) > 0 {
 		return
+	}
+	for _, m := range s.Voters() {
+		if h := s.Host(m.Host); h.settings == fitness.EtcdOnly && s.one(4) {
+			s.asks(membership.Request{Regrade: h.Name, To: fitness.Full})
+			return
+		}
 	}
 	by := &Caller{Name: "owner", Foreign: true, ViewAt: s.soon()}
 	for _, m := range slices.Clone(s.Members) {
@@ -83,13 +90,18 @@ func (s *Sim) tidies() {
 // asked: a swap may be anybody's; that there are more or fewer voters, or that one
 // is dead, is the owner's word alone.
 func (k *checker) asked(op membership.Operation) bool {
-	if !op.Dead && op.Out != "" && op.In != "" {
+	switch {
+	case op.Regrade != "" && op.By == membership.ByController:
+		return k.restedBefore(op)
+	case !op.Dead && op.Out != "" && op.In != "":
 		return true
 	}
 	return slices.ContainsFunc(k.owner, func(q membership.Request) bool {
 		switch {
 		case q.By != op.By:
 			return false
+		case op.Regrade != "":
+			return q.Regrade == op.Regrade && q.To == op.To
 		case op.Dead:
 			return q.Dead == op.Out && q.Member == op.OutMember && op.In == ""
 		case op.Out == "":

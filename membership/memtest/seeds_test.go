@@ -95,7 +95,10 @@ func (s *Sim) whole() (failure string) {
 // simulateK3s is simulate in the k3s flavour.
 func simulateK3s(seed int64) (s *Sim, failure string) {
 	s = newSim(seed, []int{3, 3, 3, 5}[seed&3], 2+int(seed>>2&1))
-	s.k3s, s.Policy.Flavour = &k3s{}, membership.K3s
+	s.asK3s()
+	if seed%4 == 1 { // one is below full since long ago, or not so long
+		s.stepsDown(s.Host("h2"), time.Duration(5+seed>>2%4)*time.Hour)
+	}
 	return s, s.whole()
 }
 
@@ -113,7 +116,7 @@ var flavours = []struct {
 	kinds    []string
 }{
 	{"etcd", simulate, failedOnce, []string{"swap", "grow", "shrink", "remove"}},
-	{"k3s", simulateK3s, nil, []string{"swap", "grow"}},
+	{"k3s", simulateK3s, nil, []string{"swap", "grow", "regrade"}},
 }
 
 func TestSimulation(t *testing.T) {

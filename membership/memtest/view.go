@@ -109,6 +109,11 @@ func (p *Controller) readings(now time.Time) []fitness.Reading {
 			if bad {
 				r.Band, r.Figure = fitness.Over, 0.3
 			}
+			if r.Signal == fitness.Memory {
+				if r.Figure = 6 << 30; bad {
+					r.Figure = 1 << 30
+				}
+			}
 			r.Held = int(min(c.Now.Sub(since)/c.Policy.Period.Std(), fitness.Whole))
 			r.Since = since.Add(p.Offset)
 		}
@@ -116,7 +121,15 @@ func (p *Controller) readings(now time.Time) []fitness.Reading {
 	}
 	for _, h := range c.Hosts {
 		for _, s := range fitness.HostSignals {
-			read(fitness.Reading{Signal: s, Host: h.Name, Limit: limit}, h, false, time.Time{})
+			if s != fitness.Memory {
+				read(fitness.Reading{Signal: s, Host: h.Name, Limit: limit}, h, false, time.Time{})
+				continue
+			}
+			since := h.PressedAt
+			if full := h.regradedAt.Add(c.Policy.Window()); !h.regradedAt.IsZero() && full.After(since) {
+				since = full
+			}
+			read(fitness.Reading{Signal: s, Host: h.Name, Limit: c.Policy.Limits.For(s, 8<<30)}, h, h.short(), since)
 		}
 		for _, v := range voters {
 			if v.Host == h.Name {

@@ -40,13 +40,18 @@ const patience = 2 * time.Minute
 // not, and ErrUndecided where that could not be found out.
 func Check(h History) error {
 	keys := map[string][]porcupine.Operation{}
+	shown := h.shown()
 	for _, o := range h {
 		if o.Unknown && o.Put == "" {
 			continue // a get without an answer saw nothing
 		}
 		p := porcupine.Operation{ClientId: o.Client, Input: o, Call: int64(o.Call), Return: int64(o.Return)}
 		if o.Unknown {
-			p.Return = math.MaxInt64 // at any time from its call on; at the end of time is never
+			by, read := shown[value{o.Key, o.Put}]
+			if !read {
+				continue // an order without it is as good
+			}
+			p.Return = max(by, p.Call)
 		}
 		keys[o.Key] = append(keys[o.Key], p)
 	}
@@ -64,6 +69,32 @@ func Check(h History) error {
 		}
 	}
 	return nil
+}
+
+type value struct{ key, put string }
+
+// shown is by when a value that was read had been written: the return of the
+// first get that shows it, or the end of time where several puts wrote it. A put
+// without an answer may come at any time from its call on, and each one that is
+// left open to the end doubles the orders to be searched.
+func (h History) shown() map[value]int64 {
+	puts, by := map[value]int{}, map[value]int64{}
+	for _, o := range h {
+		if o.Put != "" {
+			puts[value{o.Key, o.Put}]++
+		}
+	}
+	for _, o := range h {
+		v := value{o.Key, o.Got}
+		switch at, seen := by[v]; {
+		case o.Put != "" || o.Unknown || o.Got == "":
+		case puts[v] > 1:
+			by[v] = math.MaxInt64
+		case !seen || int64(o.Return) < at:
+			by[v] = int64(o.Return)
+		}
+	}
+	return by
 }
 
 // register holds one value, empty at first.

@@ -3,6 +3,7 @@ package history
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -36,13 +37,16 @@ func TestCheck(t *testing.T) {
 			want: `read "a" at 5ns, after "b"`},
 		"back and forth": {history: History{op(1, "put a", 1, 9), op(2, "put b", 1, 9), op(3, "get b", 2, 3), op(3, "get a", 4, 5), op(3, "get b", 6, 7)},
 			want: "no order of its 5 operations"},
-		"nobody wrote it":              {history: History{op(2, "get z", 5, 6)}, want: "which nobody wrote"},
-		"unknown and never":            {history: History{op(1, "put a", 1, 2), op(1, "put b ?", 3, 4), op(2, "get a", 5, 6)}},
-		"unknown and done":             {history: History{op(1, "put b ?", 3, 4), op(2, "get b", 5, 6)}},
-		"unknown and long after":       {history: History{op(1, "put b ?", 3, 4), op(1, "put c", 5, 6), op(2, "get c", 7, 8), op(2, "get b", 9, 10)}},
-		"unknown, seen and gone again": {history: History{op(1, "put a", 1, 2), op(1, "put b ?", 3, 4), op(2, "get b", 5, 6), op(2, "get a", 7, 8)}, want: "no order"},
-		"read before it was written":   {history: History{op(2, "get a", 1, 2), op(1, "put a", 3, 4)}, want: "no order"},
-		"a read without an answer":     {history: History{op(1, "put a", 1, 2), op(2, "get ?", 3, 4)}},
+		"nobody wrote it":                       {history: History{op(2, "get z", 5, 6)}, want: "which nobody wrote"},
+		"unknown and never":                     {history: History{op(1, "put a", 1, 2), op(1, "put b ?", 3, 4), op(2, "get a", 5, 6)}},
+		"unknown and done":                      {history: History{op(1, "put b ?", 3, 4), op(2, "get b", 5, 6)}},
+		"unknown and long after":                {history: History{op(1, "put b ?", 3, 4), op(1, "put c", 5, 6), op(2, "get c", 7, 8), op(2, "get b", 9, 10)}},
+		"unknown, seen and gone again":          {history: History{op(1, "put a", 1, 2), op(1, "put b ?", 3, 4), op(2, "get b", 5, 6), op(2, "get a", 7, 8)}, want: "no order"},
+		"read before it was written":            {history: History{op(2, "get a", 1, 2), op(1, "put a", 3, 4)}, want: "no order"},
+		"unknown, read before it was asked for": {history: History{op(2, "get a", 1, 2), op(1, "put a ?", 3, 4)}, want: "no order"},
+		"unknown, two of one value":             {history: History{op(1, "put a ?", 1, 2), op(2, "get a", 3, 4), op(1, "put b", 5, 6), op(1, "put a ?", 7, 8), op(2, "get a", 9, 10)}},
+		"many unknown, some of them read":       {history: manyUnknown()},
+		"a read without an answer":              {history: History{op(1, "put a", 1, 2), op(2, "get ?", 3, 4)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := Check(test.history)
@@ -62,6 +66,22 @@ func TestCheck(t *testing.T) {
 			}
 		})
 	}
+}
+
+// manyUnknown could not be decided if each were left open to the end.
+func manyUnknown() (h History) {
+	for i := range 2000 {
+		value, at := fmt.Sprint(i), 10*i
+		switch {
+		case i%20 == 0:
+			h = append(h, op(1, "put "+value+" ?", at, at+1))
+		case i%20 == 1:
+			h = append(h, op(2, "put "+value+" ?", at, at+1), op(3, "get "+value, at+2, at+30), op(4, "get "+value, at+3, at+31))
+		default:
+			h = append(h, op(1, "put "+value, at, at+25), op(2, "put "+value+"x", at+1, at+24))
+		}
+	}
+	return h
 }
 
 func TestReadRefuses(t *testing.T) {

@@ -198,6 +198,19 @@ func (h *Host) end(ctx context.Context, s syscall.Signal) error {
 	}
 }
 
+// StartAgain ends k3s and starts it again, unless the fence would keep it down.
+func (h *Host) StartAgain(ctx context.Context) error {
+	if h.Fence != "" {
+		if err := host.Fenced(h.Fence); err != nil {
+			return err
+		}
+	}
+	if err := h.Stop(ctx); err != nil {
+		return err
+	}
+	return h.Start(ctx)
+}
+
 // Running: the process is there.
 func (h *Host) Running() bool {
 	h.mu.Lock()

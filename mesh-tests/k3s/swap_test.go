@@ -30,11 +30,13 @@ const program = "SUFFRAGE_BIN"
 type suffrage struct {
 	*fleet
 	files *demo.Fleet
+	// agentOf is what the command of a host's agent starts with.
+	agentOf func(host string) []string
 }
 
-func run(f *fleet, standbys ...string) *suffrage {
+func run(f *fleet, agentOf func(host string) []string) *suffrage {
 	f.t.Helper()
-	s := &suffrage{f, &demo.Fleet{Dir: filepath.Join(f.t.TempDir(), "suffrage")}}
+	s := &suffrage{f, &demo.Fleet{Dir: filepath.Join(f.t.TempDir(), "suffrage")}, agentOf}
 	var endpoints []string
 	for _, h := range f.Hosts {
 		if h.Name == "c1" { // it has no etcd
@@ -90,13 +92,17 @@ func (s *suffrage) process(d demo.Host, what string) {
 	s.t.Helper()
 	log, err := os.Create(d.Path(what + ".log"))
 	must(s.t, err)
+	command := []string{os.Getenv(program), what, "--config", d.Path(demo.ConfigFile)}
+	if what == "agent" && s.agentOf != nil {
+		command = append(s.agentOf(d.Name), command...)
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		defer log.Close()
 		for ctx.Err() == nil { // as its unit does
-			cmd := exec.CommandContext(ctx, os.Getenv(program), what, "--config", d.Path(demo.ConfigFile))
+			cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 			cmd.Stdout, cmd.Stderr = log, log
 			cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 			cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -162,7 +168,7 @@ func TestSwap(t *testing.T) {
 	// With K3s's own election timeout, by which a busy machine is well enough.
 	f := &fleet{k3s.New(t, k3s.Options{Split: true, Env: k3s.Quick}), t}
 	f.Add("h4")
-	s := run(f)
+	s := run(f, nil)
 	for _, h := range []string{"h1", "h2", "h3", "h4"} {
 		said, err := s.says("host", "eligible", h)
 		if err != nil {

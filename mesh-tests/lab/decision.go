@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"time"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
+
 	"suffrage/demo"
 	"suffrage/membership"
 )
@@ -54,12 +56,22 @@ func (n *Node) get(ctx context.Context, url string) ([]byte, error) {
 	return b, nil
 }
 
+// Only is a client that knows of one host's etcd alone.
+func (f *Fleet) Only(host string) (*clientv3.Client, error) {
+	c := f.etcd
+	c.Endpoints = []string{fmt.Sprintf("https://%s:%d", Address(f.Node(host).Number), demo.ClientPort)}
+	return c.Client()
+}
+
 // Metrics is what the etcd on a host tells Prometheus.
 func (f *Fleet) Metrics(ctx context.Context, host string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerLimit)
 	defer cancel()
 	url := fmt.Sprintf("https://%s:%d/metrics", Address(f.Node(host).Number), demo.ClientPort)
-	plain := f.tls.Clone()
+	plain, err := f.etcd.TLS()
+	if err != nil {
+		return "", err
+	}
 	plain.NextProtos = nil // which are gRPC's
 	b, err := ask(ctx, &http.Transport{TLSClientConfig: plain, DisableKeepAlives: true}, url)
 	if err != nil {

@@ -6,7 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"sync/atomic"
+	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -20,7 +21,9 @@ import (
 // the longer an fsync is, the less that adds.
 type Disk struct {
 	server *fuse.Server
-	floor  atomic.Int64
+
+	mu   sync.Mutex
+	slow map[string]time.Duration // by the beginning of a path
 }
 
 // MountDisk mounts it. Close takes it away, which what is still open prevents.
@@ -29,7 +32,7 @@ func MountDisk(backing, at string) (*Disk, error) {
 	if err := syscall.Stat(backing, &st); err != nil {
 		return nil, fmt.Errorf("lab: disk: %s: %w", backing, err)
 	}
-	d := &Disk{}
+	d := &Disk{slow: map[string]time.Duration{}}
 	root := &fs.LoopbackRoot{Path: backing, Dev: uint64(st.Dev)}
 	top := &onDisk{&fs.LoopbackNode{RootData: root}, d}
 	root.RootNode = top
@@ -72,8 +75,26 @@ func keepConnections() error {
 }
 
 // Slow has each fsync that begins from now on take at least this long, 0 for as
-// long as it takes.
-func (d *Disk) Slow(floor time.Duration) { d.floor.Store(int64(floor)) }
+// long as it takes: of files whose path on the disk begins so, "" for all. The
+// longest beginning that was ever named counts.
+func (d *Disk) Slow(begins string, floor time.Duration) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.slow[begins] = floor
+}
+
+// floor is how long an fsync of a file takes at least.
+func (d *Disk) floor(path string) (f time.Duration) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	longest := -1
+	for begins, floor := range d.slow {
+		if strings.HasPrefix(path, begins) && len(begins) > longest {
+			longest, f = len(begins), floor
+		}
+	}
+	return f
+}
 
 // Close unmounts it.
 func (d *Disk) Close() error {
@@ -106,6 +127,6 @@ func (n *onDisk) Fsync(ctx context.Context, f fs.FileHandle, flags uint32) sysca
 		return syscall.EINVAL
 	}
 	errno := file.Fsync(ctx, flags)
-	time.Sleep(time.Duration(n.disk.floor.Load()) - time.Since(began))
+	time.Sleep(n.disk.floor(n.EmbeddedInode().Path(nil)) - time.Since(began))
 	return errno
 }

@@ -34,7 +34,7 @@ func TestDisk(t *testing.T) {
 		return time.Since(began)
 	}
 	const slow = 300 * time.Millisecond
-	d.Slow(slow)
+	d.Slow("", slow)
 	if took := sync(); took < slow {
 		t.Errorf("fsync in %v", took)
 	}
@@ -43,7 +43,14 @@ func TestDisk(t *testing.T) {
 		_, err := f.WriteString("x")
 		return err == nil && time.Since(began) < slow
 	})
-	d.Slow(0)
+	d.Slow("fil", 0)
+	until(t, "a file's own word counts", func() bool { return sync() < slow })
+	d.Slow("", 0)
+	d.Slow("fil", slow)
+	if took := sync(); took < slow {
+		t.Errorf("fsync in %v", took)
+	}
+	d.Slow("fil", 0)
 	until(t, "fsync is not slow any more", func() bool { return sync() < slow })
 	if err := os.Rename(filepath.Join(at, "file"), filepath.Join(at, "other")); err != nil {
 		t.Fatal(err)

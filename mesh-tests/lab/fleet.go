@@ -2,7 +2,6 @@ package lab
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"os"
@@ -32,9 +31,20 @@ type Plan struct {
 	Controllers []string
 	// Disks are the hosts whose data is on a Disk, Spaces those with it on a Space.
 	Disks, Spaces []string
-	// Timeout is etcd.timeout of the settings, StallTime controller.stall_time; 0
-	// for its default, and for 30 s.
-	Timeout, StallTime fitness.Duration
+	// StallTime is controller.stall_time of the settings, 0 for 30 s.
+	StallTime fitness.Duration
+	// Clocks are by how much those of hosts are off. They need ClockProgram, which
+	// mesh-tests/clock.sh builds.
+	Clocks       map[string]time.Duration
+	ClockProgram string
+}
+
+// program is what a host's commands begin with.
+func (p Plan) program(host string) []string {
+	if off := p.Clocks[host]; off != 0 {
+		return []string{"env", fmt.Sprintf("SUFFRAGE_LAB_CLOCK=%d", int(off.Seconds())), p.ClockProgram}
+	}
+	return []string{p.Program}
 }
 
 // Fleet is hosts with Suffrage on them.
@@ -44,7 +54,7 @@ type Fleet struct {
 	// Client is one of etcd's, in the tests' process.
 	Client *clientv3.Client
 
-	tls     *tls.Config // of Client
+	etcd    etcd.Config // of Client
 	voters  []string
 	disks   map[string]*Disk
 	spaces  map[string]*Space
@@ -146,7 +156,7 @@ func (f *Fleet) makeNodes(d *demo.Fleet, p Plan) error {
 		if err != nil {
 			return err
 		}
-		n, err := newNode(h, dh, p.Program)
+		n, err := newNode(h, dh, p.program(h.Name))
 		if err != nil {
 			return errors.Join(err, h.Close())
 		}
@@ -183,13 +193,10 @@ func (f *Fleet) start(ctx context.Context, d *demo.Fleet) (err error) {
 			return err
 		}
 	}
-	c := etcd.DefaultConfig()
 	h := d.Hosts[0]
-	c.Endpoints, c.CA, c.Cert, c.Key = d.ClientURLs(), h.Path(demo.CAFile), h.Path(demo.CertFile), h.Path(demo.KeyFile)
-	if f.Client, err = c.Client(); err != nil {
-		return err
-	}
-	if f.tls, err = c.TLS(); err != nil {
+	f.etcd = etcd.DefaultConfig()
+	f.etcd.Endpoints, f.etcd.CA, f.etcd.Cert, f.etcd.Key = d.ClientURLs(), h.Path(demo.CAFile), h.Path(demo.CertFile), h.Path(demo.KeyFile)
+	if f.Client, err = f.etcd.Client(); err != nil {
 		return err
 	}
 	if err := retry(ctx, "mark the hosts", func() error { return f.mark(ctx) }); err != nil {

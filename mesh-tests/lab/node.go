@@ -30,7 +30,7 @@ type Node struct {
 	*Host
 	config  string // its settings file
 	data    string
-	program string
+	program []string // what its commands begin with
 	verbs   []string // what is enabled: agent, member, controller
 	aside   bool     // its datastore was laid aside by hand
 	unit    *demo.Unit
@@ -41,7 +41,7 @@ type Node struct {
 	services sync.WaitGroup
 }
 
-func newNode(h *Host, d demo.Host, program string) (*Node, error) {
+func newNode(h *Host, d demo.Host, program []string) (*Node, error) {
 	n := &Node{Host: h, config: d.Path(demo.ConfigFile), data: d.Path(demo.DataDir), program: program}
 	n.unit = demo.NewUnit(h.supervisor, n.data, func(ctx context.Context) (*demo.Child, error) { return n.launch(ctx, "member") })
 	n.unit.Restart = again
@@ -62,7 +62,7 @@ func (n *Node) Suffrage(ctx context.Context, args ...string) (string, error) {
 }
 
 func (n *Node) command(args ...string) []string {
-	return append(append([]string{n.program}, args...), "--config", n.config)
+	return append(slices.Concat(n.program, args), "--config", n.config)
 }
 
 // Boot gives power, and starts what is enabled.

@@ -3,6 +3,7 @@ package lab
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -39,10 +40,13 @@ func (s Status) Voters() []string {
 }
 
 // Fit reports whether all these hosts are, for a whole window.
-func (s Status) Fit(hosts ...string) bool {
+func (s Status) Fit(hosts ...string) bool { return s.Is(fitness.Fit, hosts...) }
+
+// Is reports whether that is the verdict on all these hosts, for a whole window.
+func (s Status) Is(status fitness.Status, hosts ...string) bool {
 	n := 0
 	for _, h := range s.Hosts {
-		if slices.Contains(hosts, h.Host) && h.Verdict.Status == fitness.Fit && h.Verdict.Whole {
+		if slices.Contains(hosts, h.Host) && h.Verdict.Status == status && h.Verdict.Whole {
 			n++
 		}
 	}
@@ -87,6 +91,25 @@ func (n *Node) Status(ctx context.Context) (s Status, err error) {
 		return s, fmt.Errorf("lab: status on %s: %w in %s", n.Name, err, out)
 	}
 	return s, nil
+}
+
+// Reading asks a host for what another one is measured at, as its owner does.
+func (n *Node) Reading(ctx context.Context, of string, signal fitness.Signal) (fitness.Reading, error) {
+	ctx, cancel := context.WithTimeout(ctx, commandLimit)
+	defer cancel()
+	var e struct {
+		Readings []fitness.Reading `json:"readings"`
+	}
+	out, err := n.Suffrage(ctx, "explain", of, "-o", "json")
+	if err == nil {
+		err = json.Unmarshal([]byte(out), &e)
+	}
+	for _, r := range e.Readings {
+		if r.Signal == signal {
+			return r, err
+		}
+	}
+	return fitness.Reading{}, errors.Join(err, fmt.Errorf("lab: explain %s on %s: no %s", of, n.Name, signal))
 }
 
 // Operations are those that ended, the newest first.

@@ -7,17 +7,14 @@ import (
 	"suffrage/demo"
 	"suffrage/fitness"
 	"suffrage/membership"
-	"suffrage/membership/etcd"
 )
 
 // The windows are of five seconds instead of five minutes, and all hosts share
-// one disk and two or so cores, so the limits of disks are the demo's. Whatever
-// else a settings file has is left to its default, as on real hosts.
+// one machine's memory. Whatever else a settings file has is left to its default,
+// as on real hosts.
 const (
-	walFsync      = "200ms"
-	backendCommit = "500ms"
-	quota         = 256 << 20
-	stallTime     = fitness.Duration(30 * time.Second)
+	quota     = 256 << 20
+	stallTime = fitness.Duration(30 * time.Second)
 )
 
 // settings is the content of a host's settings file.
@@ -31,11 +28,11 @@ func (p Plan) settings(f *demo.Fleet, h demo.Host) (any, error) {
 			"zone": h.Zone, "unit": h.Path(demo.UnitSocket), "period": "50ms", "ping_timeout": "1s",
 		},
 		"member": section{"initial_cluster": f.InitialCluster(), "quota": quota},
-		"etcd":   section{"endpoints": f.ClientURLs(), "timeout": cmp.Or(p.Timeout, etcd.DefaultConfig().Timeout)},
+		"etcd":   section{"endpoints": f.ClientURLs()},
 		"controller": section{
 			"mode": membership.Active, "round": "500ms", "soak": "3s", "session_ttl": "7s", "stall_time": cmp.Or(p.StallTime, stallTime),
 			"lease":  section{"duration": "15s", "renew": "1s"},
-			"limits": section{"wal_fsync": walFsync, "backend_commit": backendCommit, "storage_quota": quota, "memory_used_max": 1},
+			"limits": section{"storage_quota": quota, "memory_used_max": 1},
 		},
 		"snapshots": section{"at": []string{}}, // none comes between by the hour of the day
 	}, nil

@@ -29,6 +29,12 @@ func TestInAnother(t *testing.T) {
 	if _, err := MountDisk(t.TempDir(), at); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.Mkdir(filepath.Join(os.TempDir(), "space"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := MountSpace(filepath.Join(os.TempDir(), "space")); err != nil {
+		t.Fatal(err)
+	}
 	// It dies with a file open that only we could answer for.
 	open := filepath.Join(at, "open")
 	if _, err := h.Start(t.Context(), "sleep", "sh", "-c", "exec 5>"+open+"; sleep 1000"); err != nil {
@@ -45,7 +51,8 @@ func TestInAnother(t *testing.T) {
 	select {}
 }
 
-// However a world ends, nothing is left: no process, no cgroup, no directory. One
+// However a world ends, nothing is left: no process, no cgroup, no directory, no
+// mount. One
 // that is killed cannot clean up; its processes end with it, and the next world
 // takes away the rest.
 func TestWorldLeavesNothing(t *testing.T) {
@@ -105,6 +112,10 @@ func TestWorldLeavesNothing(t *testing.T) {
 				if !gone(path) {
 					t.Errorf("left: %s", path)
 				}
+			}
+			mounts, err := os.ReadFile("/proc/self/mountinfo")
+			if err != nil || strings.Contains(string(mounts), left[1]) {
+				t.Errorf("%v, or mounts are left below %s: %s", err, left[1], mounts)
 			}
 		})
 	}

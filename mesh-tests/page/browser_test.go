@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -104,12 +105,12 @@ func (b *tab) heard(event any) {
 }
 
 // clean wants nothing logged so far, and nothing asked of anybody else. That a
-// connection was refused is no fault of the page's.
+// connection or an order was refused is no fault of the page's.
 func (b *tab) clean() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, s := range b.troubles {
-		if !strings.Contains(s, "net::ERR_") && !strings.Contains(s, "status of 503") && !strings.Contains(s, "status of 403") {
+		if !regexp.MustCompile("net::ERR_|status of (403|409|503)").MatchString(s) {
 			b.t.Error("the browser says:", s)
 		}
 	}

@@ -20,9 +20,9 @@ import (
 	pages "suffrage/page"
 )
 
-// demo runs `suffrage demo` in dry-run: h3 gets slow once all are fit. It gives the
-// address of its page, and what ends it.
-func demo(t *testing.T) (base string, end func()) {
+// demo runs `suffrage demo` until it is stopped. It gives the address of its page, and
+// what ends it.
+func demo(t *testing.T, flags ...string) (base string, end func()) {
 	t.Helper()
 	program := os.Getenv("SUFFRAGE_BIN")
 	if program == "" || os.Getenv("SUFFRAGE_CHROMIUM") == "" {
@@ -34,7 +34,7 @@ func demo(t *testing.T) (base string, end func()) {
 		t.Fatal(err)
 	}
 	defer out.Close()
-	c := exec.Command(program, "demo", "--until", "stopped", "--mode", "dry-run", "--slow", "h3=150ms")
+	c := exec.Command(program, append([]string{"demo", "--until", "stopped"}, flags...)...)
 	c.Stderr = out
 	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
 	if err := c.Start(); err != nil {
@@ -89,7 +89,7 @@ func model(base string) (m pages.Model, err error) {
 // controllers end. How the standbys are on a busy machine is not known, so the decision
 // is compared with what the controller says, whatever that is.
 func TestFleet(t *testing.T) {
-	base, end := demo(t)
+	base, end := demo(t, "--mode", "dry-run", "--slow", "h3=150ms") // h3 gets slow once all are fit
 	waitForPage(t, base)
 	b := open(t, base, "/")
 	js[bool](b, "window.since = 1; true")

@@ -3,6 +3,7 @@ package scenarios
 import (
 	"testing"
 
+	"suffrage/fitness"
 	"suffrage/membership"
 	"suffrage/mesh-tests/lab"
 )
@@ -17,6 +18,23 @@ func TestTwoSlowVoters(t *testing.T) {
 	}
 	f.fault("slow links around h2 and h3, but not between them", nil)
 	f.until("more are to blame than may fail", func(s lab.Status) bool { return s.RefusesAny(membership.ManyUnfit) && s.Decision.Plan == nil })
+	f.came()
+	f.heal()
+	f.well("h1", "h2", "h3")
+	f.quiet()
+}
+
+// All links of the host with the controller that leads are slow, and it does not
+// vote: what is slow from there is its own affair, and no voter is to blame.
+func TestControllerIsFarAway(t *testing.T) {
+	p := five
+	p.Controllers = []string{"h5"}
+	f := beginFit(t, p)
+	f.fault("slow links around h5, whose controller leads", f.Around("h5", slow))
+	f.until("h5 is unfit for a whole window, the voters are fit", func(s lab.Status) bool {
+		return s.Is(fitness.Unfit, "h5") && s.Fit("h1", "h2", "h3")
+	})
+	f.planless(2 * window)
 	f.came()
 	f.heal()
 	f.well("h1", "h2", "h3")

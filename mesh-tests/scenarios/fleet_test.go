@@ -24,7 +24,8 @@ type fleet struct {
 
 	rules      record.Rules
 	endClients func()
-	since      time.Time // of the last fault, or of its end
+	since      time.Time     // of the last fault, or of its end
+	pace       time.Duration // of a put, before any fault
 
 	mu  sync.Mutex
 	run record.Run
@@ -66,6 +67,7 @@ func beginFit(t *testing.T, p lab.Plan) *fleet {
 	t.Helper()
 	f := begin(t, p)
 	f.until("all are fit", func(s lab.Status) bool { return s.Fit(f.names()...) })
+	f.pace = f.putTime()
 	return f
 }
 

@@ -2,7 +2,9 @@ package scenarios
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -33,6 +35,9 @@ func (f *fleet) keepRun(dir string) {
 		}
 		if f.t.Failed() {
 			f.keepLogs(dir)
+		}
+		if err := os.RemoveAll(dir); err != nil {
+			f.t.Error(err)
 		}
 	})
 }
@@ -165,7 +170,7 @@ func (f *fleet) keepLogs(dir string) {
 				err = os.MkdirAll(filepath.Dir(filepath.Join(to, name)), 0o755)
 			}
 			if err == nil {
-				err = os.Rename(file, filepath.Join(to, name))
+				err = copyFile(file, filepath.Join(to, name))
 			}
 			if err != nil {
 				f.t.Error(err)
@@ -173,4 +178,19 @@ func (f *fleet) keepLogs(dir string) {
 		}
 	}
 	f.t.Logf("logs and decisions: %s", to)
+}
+
+// copyFile copies between file systems: the hosts' is gone with the World.
+func copyFile(from, to string) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.Create(to)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Close())
 }

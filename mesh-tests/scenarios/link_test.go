@@ -1,8 +1,11 @@
 package scenarios
 
 import (
+	"context"
 	"testing"
 	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"suffrage/membership"
 	"suffrage/mesh-tests/lab"
@@ -15,6 +18,7 @@ func TestSlowLink(t *testing.T) {
 	f := beginFit(t, five)
 	f.fault("slow link around h3", f.Around("h3", slow))
 	op := f.swapped("h3")
+	f.asFast() // while the link is still slow, but no voter's
 	f.heal()
 	f.well(f.after(op)...)
 	for range 3 { // it stays out, however often it boots
@@ -61,10 +65,28 @@ func TestMinorityPartition(t *testing.T) {
 	f.until("alone, it knows nothing and counts on nobody", func(s lab.Status) bool {
 		return s.Refuses(membership.MembershipUnknown, "") && s.Decision.Plan == nil && s.Decision.FitVoters == 0
 	})
+	f.readOnly("h3")
 	f.seat = "h1"
 	f.down("h3")
 	f.heal()
 	f.back("h3")
+}
+
+// readOnly checks that a client of this etcd alone reads what was written, and
+// cannot write.
+func (f *fleet) readOnly(host string) {
+	f.t.Helper()
+	c, err := f.Only(host)
+	f.do(err)
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(f.t.Context(), lookLimit)
+	defer cancel()
+	if g, err := c.Get(ctx, "/mesh/", clientv3.WithPrefix(), clientv3.WithSerializable(), clientv3.WithCountOnly()); err != nil || g.Count == 0 {
+		f.fail("%s alone: %v: nothing is read", host, err)
+	}
+	if _, err := c.Put(ctx, "/mesh/alone", ""); err == nil {
+		f.fail("%s alone: a write was acknowledged", host)
+	}
 }
 
 // A newcomer that etcd cannot reach for its peers: it is given up, cleaned up,

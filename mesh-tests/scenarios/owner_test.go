@@ -3,6 +3,7 @@ package scenarios
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -77,6 +78,25 @@ func (f *fleet) get(key string) string {
 		return ""
 	}
 	return string(g.Kvs[0].Value)
+}
+
+// putTime is how long a put takes: the median of some.
+func (f *fleet) putTime() time.Duration {
+	f.t.Helper()
+	took := make([]time.Duration, 25)
+	for i := range took {
+		began := time.Now()
+		f.put("/mesh/pace", "")
+		took[i] = time.Since(began)
+	}
+	slices.Sort(took)
+	return took[len(took)/2]
+}
+
+// asFast waits until puts are about as fast as they were before the fault.
+func (f *fleet) asFast() {
+	f.t.Helper()
+	f.wait(fmt.Sprintf("a put takes about %v, as before", f.pace.Round(100*time.Microsecond)), func() bool { return f.putTime() < 2*f.pace+5*time.Millisecond })
 }
 
 // fill writes so many values of so many bytes, beside the other clients; a write

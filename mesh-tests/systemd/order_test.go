@@ -15,11 +15,13 @@ func TestOrders(t *testing.T) {
 	f := newFleet(t, []string{"h1"}, []string{"h4"}, "agent:\n  unit: "+memberUnit+"\n  period: 200ms\n  ping_timeout: 2s\n")
 	h4 := f.hosts["h4"]
 	limits(t, h4)
+	f.answers("h4", "h1")
 	f.each(f.names, func(m *machine) error {
 		_, err := m.try("systemctl", "enable", "-q", "--now", agentUnit)
 		return err
 	})
 	f.becomes("h4", "a fenced standby", func(s fitness.ServerFacts) bool { return s.Role == host.Standby && !s.Running })
+	f.sees("h4", "h1")
 
 	join := f.learner("h4", "op1", 1)
 	f.order("h4", join)

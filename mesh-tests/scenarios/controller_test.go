@@ -1,0 +1,59 @@
+package scenarios
+
+import (
+	"testing"
+
+	"suffrage/membership"
+	"suffrage/mesh-tests/lab"
+)
+
+// The voter to go is the host whose controller leads. That one leaves it to the
+// other one, which carries it out and leads from then on.
+func TestControllersOwnHost(t *testing.T) {
+	f := beginFit(t, five)
+	own := f.until("a controller leads", func(s lab.Status) bool { return s.Controller != nil }).Controller.Host
+	f.seat = other(own)
+	f.fault("slow link around the host whose controller leads", f.Around(own, slow))
+	op := f.swapped(own)
+	f.heal()
+	f.well(f.after(op)...)
+	f.until("the other one leads", func(s lab.Status) bool { return s.Controller != nil && s.Controller.Host == other(own) })
+}
+
+// The voter to go is the host of the only controller: it stays, the owner is told
+// what is missing, and with a second controller it goes.
+func TestOnlyController(t *testing.T) {
+	p := five
+	p.Controllers = []string{"h3"}
+	f := beginFit(t, p)
+	f.fault("slow link around the host of the only controller", f.Around("h3", slow))
+	f.until("the owner is told", func(s lab.Status) bool { return s.Refuses(membership.OnlyController, "h3") && s.Decision.Plan == nil })
+	f.quiet()
+	f.do(f.Node("h1").Enable("controller"))
+	op := f.swapped("h3")
+	f.heal()
+	f.well(f.after(op)...)
+}
+
+// The controller that leads is killed in the middle of a swap; whoever leads next
+// goes on with what the journal says.
+func TestControllerCrashes(t *testing.T) {
+	f := begin(t, five)
+	done := f.during(func(op membership.Operation) bool { return !op.SoakedSince.IsZero() }, func(membership.Operation) error {
+		s, err := f.Node("h4").Status(t.Context())
+		if err != nil || s.Controller == nil {
+			return err
+		}
+		return f.Node(s.Controller.Host).Crash("controller")
+	})
+	op := f.ask("h3", "h4")
+	if !done() {
+		t.Fatal("it was over before a controller could be killed")
+	}
+	f.fault("the controller that led was killed in the middle of a swap", nil)
+	f.ended("it is started again", nil)
+	if op.Outcome != membership.Completed {
+		f.unchanged(op)
+	}
+	f.well(f.after(op)...)
+}

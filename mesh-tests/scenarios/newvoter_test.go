@@ -1,0 +1,8 @@
+package scenarios
+
+import "testing"
+
+// It turns slow once it votes, and before the old voter is removed.
+func TestNewVoterTurnsBad(t *testing.T) {
+	turnsBad(t, fourVote)
+}

@@ -1,0 +1,39 @@
+package scenarios
+
+import (
+	"strings"
+	"testing"
+)
+
+// One pair of voters is slow, and whoever measures both ends finds both fast:
+// nothing tells whose fault it is. One end is moved, not the leader, the pair is
+// named, and with it gone nobody else is.
+func TestSlowPair(t *testing.T) {
+	f := beginFit(t, five)
+	a, b := f.followers()
+	f.fault("a slow link between the two voters that follow", f.Between(a, b, slow))
+	op := f.swappedOneOf(a, b)
+	if !strings.Contains(op.Why, "nothing tells which end of the pair is slow") {
+		f.fail("it does not say that nothing tells: %s", op.Why)
+	}
+	f.planless(8 * window) // more than the cooldown
+	f.heal()
+	f.well(f.after(op)...)
+}
+
+// The same, and a host that does not vote finds one end slow too.
+func TestSlowPairWithWitness(t *testing.T) {
+	f := beginFit(t, five)
+	a, b := f.followers()
+	f.fault("a slow link between the two voters that follow", f.Between(a, b, slow))
+	f.fault("and between the second of them and h5", f.Between(b, "h5", slow))
+	op := f.swapped(b)
+	if !strings.Contains(op.Why, "hosts outside the pair find it slow too") {
+		f.fail("it does not name the witness: %s", op.Why)
+	}
+	if op.In != "h4" {
+		f.fail("%s got the vote; h5 is slow with one that stays", op.In)
+	}
+	f.heal()
+	f.well(f.after(op)...)
+}
