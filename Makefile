@@ -6,7 +6,7 @@ BIN  := bin/suffrage
 CC   ?= cc
 RACE := $(shell command -v $(firstword $(CC)) >/dev/null 2>&1 && echo -race)
 
-.PHONY: demo test fleet sim mutants compat systemd prometheus page-test mesh kube-test k3s-test build lint bench bench-swap fuzz clean
+.PHONY: demo test fleet sim mutants compat systemd prometheus page-test mesh tailscale-test kube-test k3s-test build lint bench bench-swap fuzz clean
 
 build:
 	go build -o $(BIN) ./cmd/suffrage
@@ -72,6 +72,12 @@ mesh: build
 	SUFFRAGE_BIN=$(CURDIR)/$(BIN) SUFFRAGE_CLOCK_BIN=$(CLOCK) \
 	  SUFFRAGE_MESH_RUNS=$(CURDIR)/bin/mesh-runs.jsonl \
 	  go test -count=1 -timeout 60m -v -run '$(RUN)' ./mesh-tests/scenarios
+
+# What agents say of the paths of a real Tailscale: mesh-tests/README.md. It needs
+# root; tailscaled is built first where it is not yet, some minutes on two cores.
+tailscale-test: build
+	@set -e; programs=$$(mesh-tests/tailscale.sh); \
+	SUFFRAGE_TAILSCALE=$$programs SUFFRAGE_BIN=$(CURDIR)/$(BIN) go test -count=1 -timeout 20m -v ./mesh-tests/overlay
 
 # The Lease, marks and reports in Kubernetes, against a real API server and with a
 # real kubectl, which are built first where they are not yet: a quarter of an hour on

@@ -43,6 +43,7 @@ var words = template.FuncMap{
 	"seconds":  func(s float64) string { return length(time.Duration(s * float64(time.Second))) },
 	"glyph":    glyph,
 	"lasting":  lasting,
+	"stood":    stood,
 	"quoted":   quoted,
 	"brief":    brief,
 	"band":     band,

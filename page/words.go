@@ -88,6 +88,16 @@ func lasting(since, now time.Time) string {
 	return "for " + length(now.Sub(since))
 }
 
+// stood is for how long a verdict has stood: as far as the samples reach back, so that
+// one that they are full of may be older.
+func stood(v fitness.Verdict, now time.Time) string {
+	text := lasting(v.Since, now)
+	if v.Whole && text != "" {
+		text = strings.Replace(text, "for ", "for over ", 1)
+	}
+	return text
+}
+
 // band is where a figure lies, in words that are true of memory too, of which more is
 // better.
 func band(b fitness.Band) string {

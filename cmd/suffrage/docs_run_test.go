@@ -19,9 +19,11 @@ var notRun = map[string]string{
 	"./suffrage demo --dir /tmp/fleet --until stopped --slow h3=0s --stall-time 10s --mode dry-run": "the test has started it, with these flags",
 	`suffrage() { ./suffrage "$@" --config /tmp/fleet/h1/suffrage.yaml; }`:                          "each command is run behind it",
 	`suffrage target 5 --reason "two racks" --yes`:                                                  "TestFleetGrowsAndShrinks does it, in minutes",
+	"suffrage standby prepare": needsRoot,
+	"suffrage standby check":   needsRoot,
 }
 
-const mostNotRun = 5
+const mostNotRun = 6
 
 // TestDocsRun types what the tutorial and the how-tos show, in their order, on a
 // fleet, and compares what comes with what the page says comes.

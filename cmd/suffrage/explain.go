@@ -90,8 +90,8 @@ func leads(e *fitness.EndpointFacts, v membership.View) string {
 
 func (e Explanation) print(w io.Writer) {
 	fmt.Fprintf(w, "%s (%s, %s): %s", e.Host.Name, besides(e.Role, gradeOf(e.Host)), e.Host.Mark.Word(), e.Verdict.Status)
-	if !e.Verdict.Since.IsZero() {
-		fmt.Fprintf(w, " since %s", ago(e.Verdict.Since, e.At))
+	if since := stood(e.Verdict, e.At); since != "" {
+		fmt.Fprintf(w, " since %s", since)
 	}
 	fmt.Fprintln(w)
 	if !e.Host.Reachable {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -239,10 +240,13 @@ func completeOperations(c *cobra.Command, args []string, _ string) ([]string, co
 	if open, _, err := f.lease.Open(ctx); err == nil && open != nil {
 		all = append(all, *open)
 	}
-	ended, _ := etcd.Operations(ctx, f.client, recent)
+	var ended []membership.Operation
+	if c.Name() != "stop" { // only what is open can be stopped
+		ended, _ = etcd.Operations(ctx, f.client, recent)
+	}
 	var ids []string
 	for _, op := range append(all, ended...) {
-		ids = append(ids, op.ID+"\t"+op.Title()+" "+string(op.Outcome))
+		ids = append(ids, op.ID+"\t"+op.Title()+" "+cmp.Or(string(op.Outcome), "under way"))
 	}
 	return ids, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -143,6 +144,13 @@ func TestOwnersCommands(t *testing.T) {
 		t.Errorf("show: %+v", r)
 	}
 	o.fails(exitUsage, "suffrage operations list", "operations", "show", "none")
+	for args, want := range map[string]string{"operations show": "20260302t000000-2\tswap h3 → h4 completed\n20260301t000000-1\t", "operations stop": ":", "host pin": "h1\n", "mode": "active\n"} {
+		var out bytes.Buffer
+		words := append([]string{"__complete"}, strings.Fields(args)...)
+		if code := run(t.Context(), append(words, "--config", o.settings, ""), &out, io.Discard); code != exitOK || !strings.Contains(out.String(), want) || args == "operations stop" && strings.Contains(out.String(), "2026") {
+			t.Errorf("%s is completed with %q, want %q", args, out.String(), want)
+		}
+	}
 
 	kv := configured(t, c)
 	if _, err := kv.Put(t.Context(), "/suffrage/hosts/h1/remove", "left behind"); err != nil {

@@ -64,7 +64,6 @@ still count, and the exit code is 2.`,
 			if err != nil {
 				return usage(err)
 			}
-			defer noteSlow(c, "still reading records: a month of five hosts takes some seconds")()
 			r := reporting{since: since, until: until, exact: c.Flags().Changed("from"), errs: c.ErrOrStderr()}
 			period, err := r.read(report.Merge(lines...))
 			if err != nil {

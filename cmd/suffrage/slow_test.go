@@ -32,7 +32,7 @@ var saysItself = map[string]string{
 	"demo":               "it tells a story",
 	"decide":             "one file",
 	"replay":             "a line each",
-	"report":             "it says so while it reads",
+	"report":             "it counts what it has read",
 	"snapshot list":      "it says so while it reads files to their end",
 	"snapshot verify":    "it says so while it reads, or drills",
 	"snapshot restore":   "it says so while it copies",

@@ -153,11 +153,7 @@ func (s Status) print(w io.Writer) {
 	fmt.Fprintln(w)
 	rows := [][]string{{"HOST", "ROLE", "MARK", "VERDICT", "SINCE"}}
 	for _, h := range s.Hosts {
-		since := "-"
-		if !h.Verdict.Since.IsZero() {
-			since = ago(h.Verdict.Since, now)
-		}
-		rows = append(rows, []string{h.Host, besides(h.Role, h.Grade), s.mark(h), h.Verdict.Status.String(), since})
+		rows = append(rows, []string{h.Host, besides(h.Role, h.Grade), s.mark(h), h.Verdict.Status.String(), cmp.Or(stood(h.Verdict, now), "-")})
 	}
 	table(w, rows)
 	for _, h := range s.Hosts {
@@ -177,6 +173,21 @@ func (s Status) print(w io.Writer) {
 	}
 	for _, t := range s.Decision.Warnings {
 		fmt.Fprintf(w, "\nwarning: %s\n", t)
+	}
+}
+
+// stood says since when a verdict stands: as far as the samples reach back, so that one
+// that they are full of may be older. It is empty where that is not known.
+func stood(v fitness.Verdict, now time.Time) string {
+	switch text := ago(v.Since, now); {
+	case v.Since.IsZero():
+		return ""
+	case v.Whole && now.Sub(v.Since) < time.Hour:
+		return "over " + text
+	case v.Whole:
+		return "before " + text
+	default:
+		return text
 	}
 }
 

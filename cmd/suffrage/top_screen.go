@@ -202,11 +202,7 @@ func (s *screen) fleet(w io.Writer, now time.Time) {
 		if h.Host == s.host {
 			before = mark
 		}
-		since := "-"
-		if !h.Verdict.Since.IsZero() {
-			since = ago(h.Verdict.Since, now)
-		}
-		row := []string{before + h.Host, besides(h.Role, h.Grade), st.mark(h), h.Verdict.Status.String(), since}
+		row := []string{before + h.Host, besides(h.Role, h.Grade), st.mark(h), h.Verdict.Status.String(), cmp.Or(stood(h.Verdict, now), "-")}
 		for _, sig := range []fitness.Signal{fitness.RTT, fitness.WALFsync, fitness.BackendCommit, fitness.Memory, fitness.Stability} {
 			row = append(row, s.figure(h.Verdict, sig))
 		}

@@ -98,6 +98,8 @@ func createHere(here string, l host.Standing, initial map[string]string) []membe
 	switch r := l.Record; {
 	case l.Running:
 		return []membership.Refusal{reject(host.ServerRuns, here, "suffrage status", "a member runs here")}
+	case l.Prepared:
+		return []membership.Refusal{reject(Fenced, here, "remove fence.json under data, then give this command again", "this host was prepared as a standby, before member.initial_cluster named it: its member would not start")}
 	case l.Fence != "":
 		return []membership.Refusal{reject(Fenced, here, "if that cluster is gone for good: remove fence.json and role.json under data", "this host was a member, and is fenced %s", l.Fence)}
 	case r != nil && !r.Made && r.By == host.ByCreate && maps.Equal(r.Members, initial):

@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -29,6 +30,9 @@ type fence struct {
 	UnitStarts int `json:"unit_starts"`
 	// Invocation names the unit's newest start at the fence.
 	Invocation string `json:"invocation,omitempty"`
+	// Prepared: suffrage standby prepare put it up, on a host that had nothing of any
+	// cluster.
+	Prepared bool `json:"prepared,omitempty"`
 	// Proven is when a start was tried and refused; zero before.
 	Proven time.Time `json:"proven,omitzero"`
 }
@@ -44,6 +48,18 @@ type FencedError struct {
 	Path string
 	// Why says who put it up, or why that cannot be told.
 	Why string
+	// Prepared: it is that of a standby that was never anything else.
+	Prepared bool
+}
+
+// PreparedFence is the content of the fence file of a host that is prepared to be
+// a standby.
+func PreparedFence(now time.Time) []byte {
+	b, err := json.Marshal(fence{At: now.UTC(), Prepared: true})
+	if err != nil {
+		panic("host: " + err.Error()) // it has nothing that could not be written
+	}
+	return append(b, '\n')
 }
 
 func (e *FencedError) Error() string {
@@ -75,6 +91,8 @@ func Fenced(data string) error {
 		e.Why = fmt.Sprintf("by operation %s, term %d, at %s", f.Operation, f.Term, at)
 	case f.Member != "":
 		e.Why = fmt.Sprintf("its member %s was removed from the cluster, and found out at %s", f.Member, at)
+	case f.Prepared:
+		e.Why, e.Prepared = "by suffrage standby prepare at "+at, true
 	default:
 		e.Why = "put up by hand"
 	}

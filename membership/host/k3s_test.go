@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"suffrage/membership"
 )
@@ -54,19 +55,13 @@ func TestK3sLife(t *testing.T) {
 	}
 }
 
-// The fence that docs/k3s.md has people put up is one, and gives way to an order.
-func TestK3sFenceByHand(t *testing.T) {
-	page, err := os.ReadFile("../../docs/k3s.md")
-	if err != nil {
+// The fence of suffrage standby prepare is one, and gives way to an order.
+func TestK3sFenceOfPrepare(t *testing.T) {
+	m := newK3s(t)
+	if err := os.WriteFile(filepath.Join(m.data, fenceFile), PreparedFence(time.Now()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, text, found := strings.Cut(string(page), "echo '")
-	text, _, closed := strings.Cut(text, "' > /var/lib/suffrage/"+fenceFile)
-	m := newK3s(t)
-	if err := os.WriteFile(filepath.Join(m.data, fenceFile), []byte(text), 0o600); err != nil || !found || !closed {
-		t.Fatalf("docs/k3s.md puts up no fence: %v", err)
-	}
-	if err := Fenced(m.data); err == nil || !strings.Contains(err.Error(), "put up by hand") {
+	if err := Fenced(m.data); err == nil || !strings.Contains(err.Error(), "by suffrage standby prepare") {
 		t.Errorf("it is taken for %v", err)
 	}
 	give(t, m.server(), m.as(order(membership.StartMember, 1, "op", "")))

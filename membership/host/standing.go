@@ -19,6 +19,9 @@ type Standing struct {
 	Running bool `json:"running"`
 	// Fence says who put up the fence, empty where there is none.
 	Fence string `json:"fence,omitempty"`
+	// Prepared: the fence is that of a standby that was prepared and never anything
+	// else, which is nothing of a cluster.
+	Prepared bool `json:"prepared,omitempty"`
 	// Role is the role file's, empty where there is none.
 	Role string `json:"role,omitempty"`
 	// Join is the operation that told this host to join, with no datastore yet.
@@ -40,7 +43,7 @@ const maxAside = 32
 
 // Clean reports whether a host has nothing of any cluster but history.
 func (s Standing) Clean() bool {
-	return !s.Datastore && !s.Running && s.Fence == "" && s.Role == "" && s.Join == "" && s.Record == nil
+	return !s.Datastore && !s.Running && (s.Fence == "" || s.Prepared) && s.Role == "" && s.Join == "" && s.Record == nil
 }
 
 // StandingOf reads a host's files and changes nothing. identity tells of which
@@ -52,7 +55,7 @@ func StandingOf(data, datastore string, identity func(dataDir string) (cluster, 
 		d = files{path: data}
 	)
 	if f, ok := errors.AsType[*FencedError](Fenced(data)); ok {
-		s.Fence = f.Why
+		s.Fence, s.Prepared = f.Why, f.Prepared
 	}
 	there, err := d.read(roleFile, &r)
 	if err != nil {

@@ -313,7 +313,7 @@ func (c *connection) properties(ctx context.Context) (p properties, err error) {
 	switch p.loaded {
 	case "loaded", "masked":
 	case "not-found":
-		return p, errors.New("there is no such unit: install it (deploy/systemd/suffrage-member.service, or K3s with both of its units), or correct the setting that names it")
+		return p, errors.New("there is no such unit: install it (suffrage standby prepare, or K3s with both of its units), or correct the setting that names it")
 	default:
 		return p, fmt.Errorf("systemd could not load it (%s): systemctl status %s", p.loaded, c.name)
 	}
@@ -358,7 +358,7 @@ func help(err error) string {
 	}
 	switch d.Name {
 	case "org.freedesktop.DBus.Error.AccessDenied", "org.freedesktop.DBus.Error.InteractiveAuthorizationRequired":
-		return fmt.Sprintf(": user %d may not act on this unit: install polkitd and deploy/systemd/suffrage.rules in /etc/polkit-1/rules.d (docs/install.md)", os.Geteuid())
+		return fmt.Sprintf(": user %d may not act on this unit: install polkitd, then: suffrage standby prepare (docs/install.md)", os.Geteuid())
 	case "org.freedesktop.DBus.Error.ServiceUnknown", "org.freedesktop.DBus.Error.NameHasNoOwner":
 		return ": systemd is not on this bus"
 	}

@@ -3,6 +3,7 @@ package standby
 import (
 	"debug/buildinfo"
 	"errors"
+	"io/fs"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"suffrage/deploy"
 	"suffrage/identity"
 )
 
@@ -190,5 +192,33 @@ func TestElsewhere(t *testing.T) {
 	}
 	if len(all) != 3 || !strings.Contains(strings.Join(all, ""), "\nAssertPathExists=!/srv/suffrage/fence.json\n") {
 		t.Errorf("%q", all)
+	}
+}
+
+// Every file of deploy/systemd is laid down on a host of one flavour or the other,
+// but for the socket of the endpoint, which is for some hosts only.
+func TestEveryFileIsShipped(t *testing.T) {
+	laid := map[string]bool{carried("suffrage-endpoint.socket"): true}
+	r := newRig(t)
+	for _, s := range r.shipped() {
+		laid[s.content] = true
+	}
+	r.K3s = &K3s{AgentUnit: "k3s-agent.service", DataDir: "/var/lib/rancher/k3s", ConfigDir: "/etc/rancher/k3s/config.yaml.d"}
+	for _, s := range r.shipped() {
+		laid[s.content] = true
+	}
+	files := 0
+	r.must(fs.WalkDir(deploy.Systemd, "systemd", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		files++
+		if !laid[carried(strings.TrimPrefix(path, "systemd/"))] {
+			t.Errorf("%s is laid down nowhere", path)
+		}
+		return nil
+	}))
+	if files < 9 {
+		t.Errorf("only %d files", files)
 	}
 }

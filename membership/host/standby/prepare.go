@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+
+	"suffrage/membership/host"
 )
 
 // action is one change that is to be made; without a kind it leaves no trace.
@@ -157,7 +159,7 @@ func (h Host) planFence(ctx context.Context, uid, gid int) ([]action, error) {
 		if err != nil {
 			return err
 		}
-		_, err = f.WriteString("{}\n")
+		_, err = f.Write(host.PreparedFence(h.Now()))
 		if err := errors.Join(err, f.Chown(uid, gid), f.Sync(), f.Close(), dir.Rename(temp, "fence.json")); err != nil {
 			return err
 		}
