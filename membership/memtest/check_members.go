@@ -10,8 +10,9 @@ import (
 func (k *checker) added(id string, by *Caller) {
 	c, m := k.c, k.c.Member(id)
 	if by.Foreign {
-		// One at the newcomer's address is taken for the newcomer.
-		if op := c.Lease.Open; op == nil || m.Peer != op.InPeer || k.adds[op.ID] != "" {
+		// One at the newcomer's address is taken for the newcomer, also in the place of
+		// one that is gone where servers join again by themselves.
+		if op := c.Lease.Open; op == nil || m.Peer != op.InPeer || k.adds[op.ID] != "" && !(c.k3s != nil && c.Removed[k.adds[op.ID]]) {
 			k.foreigner(id)
 		} else {
 			k.foreign, k.foreignAt, k.adds[op.ID] = true, c.Now, id
