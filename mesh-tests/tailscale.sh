@@ -9,7 +9,7 @@ cd "$(dirname "$0")/tailscale"
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/suffrage
 key=$({ go env GOVERSION; cat go.mod go.sum ./*.go ../tailscale.sh; } | sha256sum | cut -c1-16)
 folder=$cache/tailscale-$key
-# Left out by Tailscale's own tags, since no path depends on it and it is half of
+# Left out by Tailscale's own tags, since no path depends on it and it is a quarter of
 # the build: clouds, SSH, file sharing, serving, a network without a device.
 omit=aws,kube,ssh,netstack,gro,acme,tap,drive,systray,tpm,taildrop,serve,webclient,relayserver,completion,doctor,identityfederation,oauthkey,dbus,captiveportal
 if [ ! -d "$folder" ]; then

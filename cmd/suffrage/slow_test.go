@@ -50,6 +50,9 @@ var saysItself = map[string]string{
 	"identity datastore": "files of this host",
 	"config check":       "files of this host",
 	"config example":     "what the program knows",
+	"standby check":      "it says so while it asks the agents",
+	"standby prepare":    "it says so while units are loaded",
+	"standby remove":     "it says so while it asks etcd whether the host votes",
 	"man":                "what the program knows",
 }
 
@@ -93,6 +96,9 @@ func TestSlowIsSaid(t *testing.T) {
 	}
 	roster := filepath.Join(filepath.Dir(o.settings), "roster.yaml")
 	if err := os.WriteFile(roster, fmt.Appendf([]byte(contentOf(t, roster)), "  - {name: h2, address: 127.9.9.9, fingerprint: %q}\n", second.Fingerprint()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(o.settings, []byte(strings.Replace(contentOf(t, o.settings), "timeout: 20s", "timeout: 4s", 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	c.Members[0].Signal(syscall.SIGSTOP)

@@ -54,7 +54,10 @@ wrong.`,
 			if err != nil {
 				return err
 			}
-			return printChecks(c, h.Entry.Name, h.Check(c.Context()))
+			stop := noteSlow(c, "still looking at this host, and asking the agents of the others")
+			checks := h.Check(c.Context())
+			stop()
+			return printChecks(c, h.Entry.Name, checks)
 		},
 	}
 }

@@ -49,6 +49,7 @@ reason; 2 the command line or the settings file is wrong.`,
 			if err != nil {
 				return err
 			}
+			defer noteSlow(c, "still laying it down, and asking what is missing")()
 			did, err := h.Prepare(c.Context(), dry)
 			out := StandbyDone{Host: h.Entry.Name, DryRun: dry, Did: did}
 			if err == nil && !dry {
@@ -103,6 +104,7 @@ with the reason; 2 the command line or the settings file is wrong.`,
 			if err != nil {
 				return err
 			}
+			defer noteSlow(c, "still asking whether this host votes, and putting back what was there")()
 			did, err := h.Remove(c.Context(), dry, s.votes)
 			return errors.Join(err, printDone(c, StandbyDone{Host: h.Entry.Name, DryRun: dry, Did: did}))
 		},

@@ -80,8 +80,8 @@ func TestBusThatIsFrozen(t *testing.T) {
 
 func TestHelpNamesWhatLiftsIt(t *testing.T) {
 	for name, want := range map[string]string{
-		"org.freedesktop.DBus.Error.AccessDenied":                     "suffrage.rules",
-		"org.freedesktop.DBus.Error.InteractiveAuthorizationRequired": "suffrage.rules",
+		"org.freedesktop.DBus.Error.AccessDenied":                     "suffrage standby prepare",
+		"org.freedesktop.DBus.Error.InteractiveAuthorizationRequired": "suffrage standby prepare",
 		"org.freedesktop.DBus.Error.ServiceUnknown":                   "systemd is not on this bus",
 		"org.freedesktop.DBus.Error.NoReply":                          "",
 	} {

@@ -31,7 +31,7 @@ type Plan struct {
 	Controllers []string
 	// Disks are the hosts whose data is on a Disk, Spaces those with it on a Space.
 	Disks, Spaces []string
-	// StallTime is controller.stall_time of the settings, 0 for 30 s.
+	// StallTime is controller.stall_time of the settings, 0 for 20 s.
 	StallTime fitness.Duration
 	// Clocks are by how much those of hosts are off. They need ClockProgram, which
 	// mesh-tests/clock.sh builds.

@@ -14,7 +14,7 @@ import (
 // as on real hosts.
 const (
 	quota     = 256 << 20
-	stallTime = fitness.Duration(30 * time.Second)
+	stallTime = fitness.Duration(20 * time.Second)
 )
 
 // settings is the content of a host's settings file.

@@ -19,7 +19,7 @@ import (
 	"tailscale.com/types/key"
 )
 
-// The ports are those of lab.md and of the tests.
+// controlPort is what mesh-tests/overlay logs in at.
 const (
 	controlPort = 9911
 	relayPort   = 9912

@@ -3,6 +3,7 @@ package standby
 import (
 	"debug/buildinfo"
 	"errors"
+	"fmt"
 	"io/fs"
 	"net/netip"
 	"os"
@@ -74,6 +75,7 @@ func TestCheck(t *testing.T) {
 		lacks bool // the agent tells it too
 	}{
 		{"settings that do not fit", func(r *rig) { r.Problems = []string{"no such host"} }, "settings ", Wrong, "no such host", false},
+		{"a key of another user", func(r *rig) { r.put("/etc/passwd", fmt.Sprintf("suffrage:x:%d:0::/:/\n", os.Getuid()+1)) }, "settings ", Wrong, "cannot read it", false},
 		{"no program", func(r *rig) { r.must(os.Remove(r.at(program))) }, "program ", Missing, "there is no /usr", false},
 		{"another version", func(r *rig) { r.Software = "v9" }, "program ", Wrong, "this is v9", false},
 		{"a program of everybody's", func(r *rig) {

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"os/user"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -27,7 +28,29 @@ func (h Host) settings() Check {
 	case h.Root == "" && h.Config != shippedConfig:
 		return wrong(name, fmt.Sprintf("these are %s, and the units read %s", h.Config, shippedConfig), "put them there")
 	}
+	if c := h.key(); c.State != OK {
+		return c
+	}
 	return ok(name, fmt.Sprintf("%s, the key and the roster fit: host %s at %s", h.Config, h.Entry.Name, h.Entry.Address))
+}
+
+// key looks at whose the host's key is: the services read it without root's
+// powers, also where they run as root.
+func (h Host) key() Check {
+	const name = "settings"
+	path := filepath.Join(h.Dir, "host.key")
+	info, err := os.Stat(h.at(path))
+	if err != nil {
+		return unknown(name, err)
+	}
+	uid, _, err := h.owner()
+	if err != nil {
+		return ok(name, "") // the check of the user says it
+	}
+	if owner := int(info.Sys().(*syscall.Stat_t).Uid); owner != uid {
+		return wrong(name, fmt.Sprintf("%s belongs to user %d, and the services run as %d, which cannot read it", path, owner, uid), fmt.Sprintf("chown %d %s", uid, path))
+	}
+	return ok(name, "")
 }
 
 // program looks at what the units start.
