@@ -23,8 +23,8 @@ func TestSlowLink(t *testing.T) {
 	f.well(f.after(op)...)
 	for range 3 { // it stays out, however often it boots
 		f.fault("h3 loses its power and boots", f.Node("h3").Reboot(t.Context()))
+		f.well(f.after(op)...)
 	}
-	f.well(f.after(op)...)
 }
 
 // The voter whose link is slow leads: leadership goes first.
