@@ -33,8 +33,8 @@ func (a *assessment) serverOf(host string) *fitness.ServerFacts {
 
 // grade is how much of a server a host runs, empty where that is not known.
 func (a *assessment) grade(host string) fitness.Grade {
-	if s := a.serverOf(host); s != nil {
-		return s.Grade
+	if h := a.hosts[host]; h != nil {
+		return h.Grade()
 	}
 	return ""
 }

@@ -128,6 +128,14 @@ type Host struct {
 	Facts    fitness.Facts `json:"facts"`
 }
 
+// Grade is how much of a server the host runs, empty where its agent does not tell.
+func (h Host) Grade() fitness.Grade {
+	if s := h.Facts.Server; s != nil && h.Reachable {
+		return s.Grade
+	}
+	return ""
+}
+
 // Mark is what the owner says of a host.
 type Mark struct {
 	// Eligible: true may be given a vote; false may not; absent: the owner said

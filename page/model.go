@@ -54,6 +54,8 @@ type Host struct {
 	Zone    string `json:"zone,omitempty"`
 	// Role is leader, voter, learner, standby or unknown.
 	Role string `json:"role"`
+	// Grade is how much of a server it runs, empty where nobody tells.
+	Grade fitness.Grade `json:"grade,omitempty"`
 	// Mark is the owner's word: pinned, eligible, ineligible, unmanaged, or unknown
 	// while etcd cannot be read.
 	Mark string `json:"mark"`
@@ -103,7 +105,7 @@ func Of(l Look, host string, seen []Event, now time.Time) Model {
 func hostsOf(l Look) []Host {
 	out := []Host{}
 	for _, h := range l.Inputs.View.Hosts {
-		s := Host{Name: h.Name, Address: h.Address, Zone: h.Facts.Zone, Role: l.Inputs.View.Role(h.Name), Mark: markOf(l, h), Agent: h.Reachable,
+		s := Host{Name: h.Name, Address: h.Address, Zone: h.Facts.Zone, Role: l.Inputs.View.Role(h.Name), Grade: h.Grade(), Mark: markOf(l, h), Agent: h.Reachable,
 			Error: h.Error, Verdict: verdictOf(l.Decision, h.Name)}
 		for _, m := range l.Inputs.View.Members {
 			if m.Host == h.Name {

@@ -91,6 +91,15 @@ func TestSilentVoter(t *testing.T) {
 	}
 }
 
+func TestSteppedDown(t *testing.T) {
+	h, _ := handler(pagetest.Fleet{Stepped: "h3"})
+	for path, want := range map[string]string{"/": "<td data-label=\"Role\">voter, etcd-only", "/hosts/h3": "<p class=\"lead\">voter, etcd-only,", "/v1/fleet": `"grade":"etcd-only"`} {
+		if body := get(h, "GET", "localhost", path).Body.String(); strings.Count(strings.ReplaceAll(body, `": "`, `":"`), want) != 1 {
+			t.Errorf("%s: not once %q:\n%s", path, want, body)
+		}
+	}
+}
+
 // What the fleet says is text wherever it stands.
 func TestHostileText(t *testing.T) {
 	h, s := handler(pagetest.Fleet{Reason: pagetest.Hostile, Zone: pagetest.Hostile, Error: pagetest.Hostile})

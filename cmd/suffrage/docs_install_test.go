@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"suffrage/mesh-tests/pages"
 )
 
 // Where a command of docs/install.md is run.
@@ -26,8 +28,8 @@ const (
 	started  = "as processes, since there is no systemd here"
 )
 
-// installed says of every command of docs/install.md where it is run, or, behind
-// "not: ", why it is not.
+// installed says of the commands of docs/install.md and docs/identity.md where they are
+// typed.
 var installed = map[string]string{
 	"suffrage man /usr/local/share/man":                                                     onH1,
 	"suffrage completion bash > /usr/share/bash-completion/completions/suffrage":            onH1,
@@ -49,99 +51,91 @@ var installed = map[string]string{
 	"suffrage replay /var/lib/suffrage/decisions":                                           onLeader,
 	"suffrage report -o html > report.html":                                                 onLeader,
 
-	"install -m 0755 suffrage /usr/local/bin/suffrage":                             needsRoot,
-	"useradd --system --home /var/lib/suffrage --shell /usr/sbin/nologin suffrage": needsRoot,
-	"install -d -o suffrage -g suffrage -m 0750 /etc/suffrage":                     needsRoot,
-	"suffrage standby prepare --dry-run":                                           needsRoot,
-	"suffrage standby prepare":                                                     needsRoot,
-	"suffrage standby check":                                                       needsRoot,
-	"suffrage standby remove":                                                      needsRoot,
-	`journalctl -u suffrage-controller -g "decision changed"`:                      needsRoot,
-	"apt-get install --no-install-recommends polkitd":                              needsRoot,
-	"systemctl restart suffrage-agent":                                             needsRoot,
+	"suffrage identity init --host h1 --address 100.64.0.1":                onAll,
+	"ssh h1 suffrage identity request | suffrage identity sign - > h1.crt": onAll,
+	"ssh h1 suffrage identity check":                                       onAll,
 }
-
-const needsRoot = "not: it changes the machine; make systemd installs on booted hosts"
-
-const mostNotInstalled = 10
 
 // TestDocsInstall types what docs/install.md shows, in its order: four machines
 // that are directories and loopback addresses.
 func TestDocsInstall(t *testing.T) {
-	all := blocks(contentOf(t, "../../docs/install.md"))
-	shown, not := map[string]bool{}, 0
-	for _, b := range all {
-		if b.language == "yaml" {
-			continue
-		}
-		for _, command := range b.commands() {
-			shown[command] = true
-			if installed[command] == "" {
-				t.Errorf("docs/install.md:%d shows %q, and nothing is said of where it is run", b.line, command)
+	shown := map[string]bool{}
+	for _, page := range []string{"docs/install.md", "docs/identity.md"} {
+		for _, c := range pages.Of(t, pages.Install, page) {
+			shown[c.Text] = true
+			if installed[c.Text] == "" {
+				t.Errorf("%s:%d shows %q, and nothing is said of where it is typed", page, c.Line, c.Text)
 			}
 		}
 	}
-	for command, where := range installed {
+	for command := range installed {
 		if !shown[command] {
-			t.Errorf("docs/install.md does not show %q any more", command)
+			t.Errorf("no page shows %q any more", command)
 		}
-		if strings.HasPrefix(where, "not: ") {
-			not++
-		}
-	}
-	if not > mostNotInstalled {
-		t.Errorf("%d commands are not run, at most %d may be", not, mostNotInstalled)
 	}
 	if t.Failed() {
 		return
 	}
-	m := newMachines(t)
-	for _, b := range all {
-		if b.language == "yaml" {
-			if strings.Contains(b.text, "initial_cluster") {
-				m.settings(b.text)
+	t.Run("identity.md", func(t *testing.T) {
+		m := newMachines(t)
+		for _, c := range pages.Of(t, pages.Install, "docs/identity.md") {
+			m.follow(c.Text)
+			if strings.Contains(c.Text, "identity init") {
+				m.follow("suffrage identity ca init") // the page has it in words
 			}
-			continue
 		}
-		for _, command := range b.commands() {
-			where := installed[command]
-			t.Logf("%s: %s", command, where)
-			switch where {
-			case onAdmin:
-				m.typed("admin", command)
-				m.share("admin", "ca.crt")
-			case onH1:
-				m.typed("h1", command)
-			case onAll:
-				for i, h := range m.hosts {
-					host := h
-					if strings.HasPrefix(command, "ssh") || strings.HasPrefix(command, "scp") {
-						host = "admin"
-					}
-					said := m.typed(host, strings.NewReplacer("h1", h, "100.64.0.1", fmt.Sprintf("100.64.0.%d", i+1)).Replace(command))
-					if strings.Contains(command, "identity init") {
-						m.entries += said
-						m.roster()
-					}
-				}
-			case onVoters:
-				for _, h := range m.hosts[:3] {
-					m.typed(h, command+" --confirm 'create h1,h2,h3'")
-				}
-			case onLeader:
-				m.typed(m.leader(), command)
-			case started:
-				inFull(t) // up to here it takes a second
-				units := strings.Fields(command)[3:]
-				hosts := m.hosts
-				if !slices.Contains(units, "suffrage-agent") {
-					hosts = hosts[:3]
-				}
-				for _, u := range units {
-					for _, h := range hosts {
-						m.start(h, strings.TrimPrefix(u, "suffrage-"))
-					}
-				}
+	})
+	m := newMachines(t)
+	for _, b := range pages.Blocks(pages.Read(t, "docs/install.md")) {
+		if strings.Contains(b.Text, "initial_cluster") {
+			m.settings(b.Text)
+		}
+		for _, command := range b.Commands() {
+			if b.Typed() && strings.Contains(pages.By(pages.Command{Page: "docs/install.md", Text: command}), pages.Install) {
+				m.follow(command)
+			}
+		}
+	}
+}
+
+// follow types a command where it belongs.
+func (m *machines) follow(command string) {
+	where := installed[command]
+	m.t.Logf("%s: %s", command, where)
+	switch where {
+	case onAdmin:
+		m.typed("admin", command)
+		m.share("admin", "ca.crt")
+	case onH1:
+		m.typed("h1", command)
+	case onAll:
+		for i, h := range m.hosts {
+			host := h
+			if strings.HasPrefix(command, "ssh") || strings.HasPrefix(command, "scp") {
+				host = "admin"
+			}
+			said := m.typed(host, strings.NewReplacer("h1", h, "100.64.0.1", fmt.Sprintf("100.64.0.%d", i+1)).Replace(command))
+			if strings.Contains(command, "identity init") {
+				m.entries += said
+				m.roster()
+			}
+		}
+	case onVoters:
+		for _, h := range m.hosts[:3] {
+			m.typed(h, command+" --confirm 'create h1,h2,h3'")
+		}
+	case onLeader:
+		m.typed(m.leader(), command)
+	case started:
+		inFull(m.t) // up to here it takes a second
+		units := strings.Fields(command)[3:]
+		hosts := m.hosts
+		if !slices.Contains(units, "suffrage-agent") {
+			hosts = hosts[:3]
+		}
+		for _, u := range units {
+			for _, h := range hosts {
+				m.start(h, strings.TrimPrefix(u, "suffrage-"))
 			}
 		}
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -10,93 +11,125 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"suffrage/mesh-tests/pages"
 )
 
-// notRun are the commands of the pages below that are not run, each with its
-// reason. The pages are for people, so there are few.
-var notRun = map[string]string{
-	"go build -o suffrage ./cmd/suffrage": "the test has built it",
-	"./suffrage demo --dir /tmp/fleet --until stopped --slow h3=0s --stall-time 10s --mode dry-run": "the test has started it, with these flags",
-	`suffrage() { ./suffrage "$@" --config /tmp/fleet/h1/suffrage.yaml; }`:                          "each command is run behind it",
-	`suffrage target 5 --reason "two racks" --yes`:                                                  "TestFleetGrowsAndShrinks does it, in minutes",
-	"suffrage standby prepare": needsRoot,
-	"suffrage standby check":   needsRoot,
-}
-
-const mostNotRun = 6
-
 // TestDocsRun types what the tutorial and the how-tos show, in their order, on a
-// fleet, and compares what comes with what the page says comes.
+// fleet, and compares what comes with what the page says comes; then, on the same
+// fleet, what the other pages show of commands that need one.
 func TestDocsRun(t *testing.T) {
-	if len(notRun) > mostNotRun {
-		t.Errorf("%d commands are not run, at most %d may be", len(notRun), mostNotRun)
-	}
-	shownIn := func(page string) string { return contentOf(t, "../../docs/"+page) }
-	for command := range notRun {
-		if !slices.ContainsFunc([]string{"tutorial.md", "howto.md"}, func(page string) bool {
-			return slices.ContainsFunc(blocks(shownIn(page)), func(b block) bool { return slices.Contains(b.commands(), command) })
-		}) {
-			t.Errorf("no page shows %q any more", command)
-		}
-	}
 	inFull(t)
-	for _, page := range []string{"tutorial.md", "howto.md"} {
-		t.Run(page, func(t *testing.T) {
+	for _, page := range []string{"docs/tutorial.md", "docs/howto.md"} {
+		t.Run(filepath.Base(page), func(t *testing.T) {
 			f := newOwnersFleet(t)
 			f.start("--until", "stopped", "--slow", "h3=0s", "--stall-time", "10s", "--mode", "dry-run")
-			all := blocks(shownIn(page))
-			for i, b := range all {
-				if b.language == "text" {
-					if i == 0 || all[i-1].language != "sh" {
-						t.Errorf("docs/%s:%d: what no command said", page, b.line)
-					}
-					continue
-				}
-				want := ""
-				if i+1 < len(all) && all[i+1].language == "text" {
-					want = all[i+1].text
-				}
-				commands := b.commands()
-				for n, command := range commands {
-					if notRun[command] != "" {
-						t.Logf("not run: %s: %s", command, notRun[command])
-						continue
-					}
-					if n < len(commands)-1 {
-						f.typed(t, page, b.line, command, "")
-						continue
-					}
-					f.typed(t, page, b.line, command, want)
-				}
+			if err := os.MkdirAll(filepath.Join(f.dir, "client"), 0o750); err != nil { // where it is typed
+				t.Fatal(err)
 			}
+			observed := func() {}
+			if page == "docs/howto.md" {
+				observed = f.observed(t)
+			}
+			f.follow(t, page)
+			if page == "docs/howto.md" {
+				f.others(t)
+			}
+			observed()
 		})
+	}
+}
+
+// follow types a page from its beginning to its end.
+func (f *ownersFleet) follow(t *testing.T, page string) {
+	t.Helper()
+	all := pages.Blocks(pages.Read(t, page))
+	for i, b := range all {
+		if !b.Typed() {
+			if i == 0 || !all[i-1].Typed() {
+				t.Errorf("%s:%d: what no command said", page, b.Line)
+			}
+			continue
+		}
+		want := ""
+		if i+1 < len(all) && all[i+1].Language == "text" {
+			want = all[i+1].Text
+		}
+		commands := b.Commands()
+		for n, text := range commands {
+			c := pages.Command{Page: page, Line: b.Line, Text: text}
+			if by := pages.By(c); by != pages.Run {
+				t.Logf("%s:%d: %s: %s", page, b.Line, text, by)
+				continue
+			}
+			if n < len(commands)-1 {
+				f.typed(t, c, "h1", "")
+				continue
+			}
+			f.typed(t, c, "h1", want)
+		}
 	}
 }
 
 // typed runs one command in a shell until it does what the page shows. What a
 // loaded machine refuses for now (a candidate that is slow for a moment) is asked
 // for again: a refusal changed nothing.
-func (f *ownersFleet) typed(t *testing.T, page string, line int, command, want string) {
+func (f *ownersFleet) typed(t *testing.T, c pages.Command, host, want string) {
 	t.Helper()
-	leader := "h1"
-	if found, _ := filepath.Glob(filepath.Join(f.dir, "h*", "data", "decisions", "*.inputs.json")); len(found) > 0 {
-		leader = filepath.Base(filepath.Dir(filepath.Dir(filepath.Dir(found[0]))))
-	}
-	t.Logf("docs/%s:%d: %s", page, line, command)
-	typed := strings.NewReplacer("/tmp/fleet", f.dir, "/var/lib/suffrage", filepath.Join(f.dir, leader, "data")).Replace(command)
-	script := fmt.Sprintf("suffrage() { %q \"$@\" --config %q; }\n%s", f.program, filepath.Join(f.dir, "h1", "suffrage.yaml"), typed)
+	t.Logf("%s:%d: %s", c.Page, c.Line, c.Text)
 	var said []byte
 	var err error
 	for deadline := time.Now().Add(5 * time.Minute); time.Now().Before(deadline); time.Sleep(time.Second) {
-		said, err = exec.CommandContext(t.Context(), "bash", "-c", script).CombinedOutput()
+		said, err = f.shell(t, host, c.Text).CombinedOutput()
 		if asShown(string(said), want) && (err == nil || strings.Contains(want, "dry-run")) {
 			return
 		}
-		if out := regexp.MustCompile(`swap \S+ (\S+)`).FindStringSubmatch(command); out != nil && bytes.Contains(said, []byte("undone")) {
+		if out := regexp.MustCompile(`swap \S+ (\S+)`).FindStringSubmatch(c.Text); out != nil && bytes.Contains(said, []byte("undone")) {
 			f.run("h1", "clear-quarantine", out[1]) // it turned back, as it should where the newcomer is slow
 		}
 	}
-	t.Fatalf("docs/%s:%d: %s (%v) said\n%s\nthe page shows\n%s", page, line, command, err, said, want)
+	t.Fatalf("%s:%d: %s (%v) said\n%s\nthe page shows\n%s", c.Page, c.Line, c.Text, err, said, want)
+}
+
+// shell is a command of a page, as it is typed on a host of the fleet.
+func (f *ownersFleet) shell(t *testing.T, host, command string) *exec.Cmd {
+	now := time.Now()
+	day := func(d int) string { return now.AddDate(0, 0, d).Format(time.DateOnly) }
+	command = strings.NewReplacer("/tmp/fleet", f.dir, "h1:/var/lib/suffrage", filepath.Join(f.dir, "h1", "data"), "h2:/var/lib/suffrage", filepath.Join(f.dir, "h2", "data"),
+		"h3:/var/lib/suffrage", filepath.Join(f.dir, "h3", "data"), "/var/lib/suffrage", filepath.Join(f.dir, f.recorded(), "data"),
+		"2026-11-01", day(-1), "2026-11-29", day(1), "-o suffrage ./cmd", "-C "+top(t)+" -o "+filepath.Join(f.dir, "client", "suffrage")+" ./cmd",
+		"https://10.0.0.1:", "https://127.0.1.1:", "https://127.0.0.1:", "https://127.0.1.1:", "/etc/kubernetes/pki/etcd", filepath.Join(f.dir, "client")).Replace(command)
+	script := fmt.Sprintf(`suffrage() {
+  case $1 in
+  identity) %[1]q "$@" --dir %[3]q ;;
+  *) %[1]q "$@" --config %[2]q ;;
+  esac
+}
+sudo() { "$@"; }
+scp() { cp "$@"; }
+%[4]s`, f.program, filepath.Join(f.dir, host, "suffrage.yaml"), filepath.Join(f.dir, host), command)
+	cmd := exec.CommandContext(t.Context(), "bash", "-c", script)
+	cmd.Dir = filepath.Join(f.dir, "client")
+	return cmd
+}
+
+// top is the repository's.
+func top(t *testing.T) string {
+	t.Helper()
+	dir, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// recorded is a host whose controller has written down a decision.
+func (f *ownersFleet) recorded() string {
+	found, _ := filepath.Glob(filepath.Join(f.dir, "h*", "data", "decisions", "*.inputs.json"))
+	if len(found) == 0 {
+		return "h1"
+	}
+	return filepath.Base(filepath.Dir(filepath.Dir(filepath.Dir(found[0]))))
 }
 
 // asShown: each line of the page is in what was said, in that order. "…" stands

@@ -2,86 +2,29 @@ package main
 
 import (
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
-)
 
-// pages are all that people read, with paths from the top of the repository.
-func pages(t *testing.T) []string {
-	t.Helper()
-	out := []string{"README.md", "CONTRIBUTING.md", "mesh-tests/README.md"}
-	err := filepath.WalkDir("../../docs", func(path string, _ fs.DirEntry, err error) error {
-		if strings.HasSuffix(path, ".md") {
-			out = append(out, strings.TrimPrefix(path, "../../"))
-		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out
-}
+	"suffrage/mesh-tests/pages"
+)
 
 // The index names every page, and no link of any page leads nowhere.
 func TestDocsAreLinked(t *testing.T) {
 	index := contentOf(t, "../../docs/README.md")
-	for _, page := range pages(t) {
+	for _, page := range pages.All(t) {
 		if name, ok := strings.CutPrefix(page, "docs/"); ok && name != "README.md" && !strings.Contains(index, "]("+name+")") {
 			t.Errorf("docs/README.md does not name %s", name)
 		}
-		for _, link := range regexp.MustCompile(`\]\(([^)\s#:]+)(#[^)\s]*)?\)`).FindAllStringSubmatch(contentOf(t, "../../"+page), -1) {
+		for _, link := range regexp.MustCompile(`\]\(([^)\s#:]+)(#[^)\s]*)?\)`).FindAllStringSubmatch(pages.Read(t, page), -1) {
 			if _, err := os.Stat(filepath.Join("../..", filepath.Dir(page), link[1])); err != nil {
 				t.Errorf("%s links to %s: %v", page, link[1], err)
 			}
 		}
 	}
-}
-
-// block is a fenced part of a page.
-type block struct {
-	line     int // of its first line
-	language string
-	text     string
-}
-
-// blocks are those of a page, in order. One may be indented, in a list.
-func blocks(page string) (out []block) {
-	var in *block
-	indent := ""
-	n := 0
-	for line := range strings.Lines(page) {
-		n++
-		fence := strings.TrimSpace(line)
-		switch {
-		case in == nil && strings.HasPrefix(fence, "```"):
-			indent = line[:strings.Index(line, "```")]
-			in = &block{line: n + 1, language: fence[3:]}
-		case in == nil:
-		case fence == "```":
-			out, in = append(out, *in), nil
-		default:
-			in.text += strings.TrimPrefix(line, indent)
-		}
-	}
-	return out
-}
-
-// commands are the lines of a block, those that go on behind a backslash as one,
-// without a prompt and what is said behind a #.
-func (b block) commands() (out []string) {
-	text := strings.ReplaceAll(b.text, "\\\n", " ")
-	for line := range strings.Lines(text) {
-		line, _, _ = strings.Cut(strings.TrimPrefix(line, "$ "), " # ")
-		if line = strings.TrimSpace(line); line != "" && line[0] != '#' {
-			out = append(out, line)
-		}
-	}
-	return out
 }
 
 // words splits a command as a shell does, as far as pages need it.
@@ -136,6 +79,62 @@ var unparsed = map[string]string{
 	`suffrage() { ./suffrage "$@" --config /tmp/fleet/h1/suffrage.yaml; }`: "it makes the other commands shorter; the run of the page goes through it",
 }
 
+// mostNotRun is how many commands nothing runs, each with its reason.
+const mostNotRun = 20
+
+// Every command of every page is run by a test, or it is said why it is not.
+func TestDocsCommandsAreRun(t *testing.T) {
+	tests := map[string]bool{}
+	for _, pattern := range []string{"*_test.go", "../../mesh-tests/*/*_test.go"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			for _, m := range regexp.MustCompile(`(?m)^func (?:\(\S+ \S+\) )?(\w+)\(`).FindAllStringSubmatch(contentOf(t, file), -1) {
+				tests[m[1]] = true
+			}
+		}
+	}
+	ci := contentOf(t, "../../.ci/run")
+	shown, not, n := map[string]bool{}, map[string]string{}, 0
+	for _, page := range pages.All(t) {
+		for _, c := range pages.Commands(t, page) {
+			where := fmt.Sprintf("%s:%d shows %q", page, c.Line, c.Text)
+			n++
+			shown[c.Text] = true
+			if reason, is := pages.Not(c); is {
+				not[c.Text] = reason
+				continue
+			}
+			by := strings.Fields(pages.By(c))
+			if len(by) == 0 {
+				t.Errorf("%s, and nothing runs it: mesh-tests/pages says who does, or why nobody", where)
+			}
+			for _, name := range by {
+				if name == pages.Stage && !regexp.MustCompile(`\b`+regexp.QuoteMeta(c.Text)+`\b`).MatchString(ci) {
+					t.Errorf("%s, and .ci/run does not", where)
+				}
+				if name != pages.Stage && !tests[name] {
+					t.Errorf("%s, and there is no %s that could run it", where, name)
+				}
+			}
+		}
+	}
+	for command := range pages.Named() {
+		if !shown[command] {
+			t.Errorf("no page shows %q any more", command)
+		}
+	}
+	if len(not) > mostNotRun {
+		t.Errorf("%d commands are not run, at most %d may be", len(not), mostNotRun)
+	}
+	for command, reason := range not {
+		t.Logf("not run: %s: %s", command, reason)
+	}
+	t.Logf("%d commands are shown, %d of them are not run", n, len(not))
+}
+
 // Every command in a fenced block of any page is one that the program takes:
 // its words, flags and how many arguments.
 func TestDocsShowCommandsThatParse(t *testing.T) {
@@ -152,28 +151,28 @@ func TestDocsShowCommandsThatParse(t *testing.T) {
 			}
 		}
 	}
-	for _, page := range pages(t) {
+	for _, page := range pages.All(t) {
 		if page == "docs/reference/commands.md" {
 			continue // it is the program's own words; their examples come below
 		}
-		for _, b := range blocks(contentOf(t, "../../"+page)) {
-			if slices.Contains([]string{"yaml", "json", "go", "ini", "promql"}, b.language) {
+		for _, b := range pages.Blocks(pages.Read(t, page)) {
+			if slices.Contains([]string{"yaml", "json", "go", "ini", "promql"}, b.Language) {
 				continue
 			}
-			for _, line := range b.commands() {
-				if b.language == "text" && !strings.HasPrefix(line, "suffrage ") && !strings.HasPrefix(line, "./suffrage ") {
+			for _, line := range b.Commands() {
+				if b.Language == "text" && !strings.HasPrefix(line, "suffrage ") && !strings.HasPrefix(line, "./suffrage ") {
 					continue // what a program says
 				}
 				if unparsed[line] != "" {
 					used[line] = true
 					continue
 				}
-				check(fmt.Sprintf("%s:%d", page, b.line), line)
+				check(fmt.Sprintf("%s:%d", page, b.Line), line)
 			}
 		}
 	}
 	for _, c := range shown(newRoot()) {
-		for _, line := range (block{text: c.Example}).commands() {
+		for _, line := range (pages.Block{Text: c.Example}).Commands() {
 			check(c.CommandPath()+" --help", line)
 		}
 	}

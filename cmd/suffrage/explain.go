@@ -89,7 +89,7 @@ func leads(e *fitness.EndpointFacts, v membership.View) string {
 }
 
 func (e Explanation) print(w io.Writer) {
-	fmt.Fprintf(w, "%s (%s, %s): %s", e.Host.Name, besides(e.Role, gradeOf(e.Host)), e.Host.Mark.Word(), e.Verdict.Status)
+	fmt.Fprintf(w, "%s (%s, %s): %s", e.Host.Name, besides(e.Role, e.Host.Grade()), e.Host.Mark.Word(), e.Verdict.Status)
 	if since := stood(e.Verdict, e.At); since != "" {
 		fmt.Fprintf(w, " since %s", since)
 	}

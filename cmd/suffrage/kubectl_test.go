@@ -153,6 +153,8 @@ func TestKubernetesPage(t *testing.T) {
 	if marks, _, err := nodes.Marks(t.Context()); err != nil || marks["h1"].Word() != "pinned" || marks["h5"].Word() != "eligible" {
 		t.Errorf("the example's marks are %v (%v)", marks, err)
 	}
+	// The command of docs/k3s.md: the same rules, and the request on Nodes.
+	sh.must(`kubectl apply -k deploy/kubernetes-k3s`)
 	sh.must(`kubectl apply -k ` + dir)
 	for until := time.Now().Add(kubetest.Patience); ; time.Sleep(100 * time.Millisecond) {
 		// The server learns of rules by a watch.

@@ -66,7 +66,7 @@ func askRegrade(c *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	if h, ok := l.in.View.HostNamed(q.Regrade); ok && gradeOf(h) == q.To && l.in.Open == nil {
+	if h, ok := l.in.View.HostNamed(q.Regrade); ok && h.Grade() == q.To && l.in.Open == nil {
 		fmt.Fprintf(c.ErrOrStderr(), "%s is %s already\n", q.Regrade, q.To)
 		return nil
 	}

@@ -21,7 +21,7 @@ import (
 var waits = []string{
 	"status", "explain h1", "plan", "host list", "host pin h1", "host unpin h1", "host eligible h1", "host ineligible h1",
 	"mode", "mode dry-run", "pause", "resume", "clear-quarantine h1", "operations list", "operations show x", "operations withdraw h1", "operations stop x",
-	"swap h1 h2", "target", "target 5", "remove-dead h1", "snapshot save", "cluster accept 1",
+	"swap h1 h2", "regrade h1 full", "target", "target 5", "remove-dead h1", "snapshot save", "cluster accept 1",
 }
 
 // saysItself are those that do not: what they do is done at once, goes on for as long as

@@ -86,7 +86,7 @@ func (f *fleet) status(l look) Status {
 	}
 	for _, h := range v.Hosts {
 		hs := HostStatus{Host: h.Name, Role: v.Role(h.Name), Mark: h.Mark, Agent: h.Reachable, Error: h.Error, Verdict: verdicts[h.Name], Endpoint: h.Facts.Endpoint, Paths: h.Facts.Paths}
-		hs.Grade = gradeOf(h)
+		hs.Grade = h.Grade()
 		if hs.Role == "leader" {
 			s.Leader = h.Name
 		}
@@ -97,14 +97,6 @@ func (f *fleet) status(l look) Status {
 		return cmp.Compare(min(slices.Index(order, a.Role), 1), min(slices.Index(order, b.Role), 1))
 	})
 	return s
-}
-
-// gradeOf is what a host's agent tells of it, empty where it does not answer.
-func gradeOf(h membership.Host) fitness.Grade {
-	if s := h.Facts.Server; s != nil && h.Reachable {
-		return s.Grade
-	}
-	return ""
 }
 
 // besides is a role, with the grade where that is not a whole server.

@@ -28,7 +28,7 @@ func patch(annotations map[string]any) string {
 	return string(b)
 }
 
-// K3s is asked for a removal on its Node, under the rules of deploy/kubernetes/k3s:
+// K3s is asked for a removal on its Node, under the rules of deploy/kubernetes-k3s:
 // what it would take for something else is found before, and nothing of a request
 // is left behind.
 func TestRemovals(t *testing.T) {
@@ -185,8 +185,8 @@ func TestRemovalThatIsLate(t *testing.T) {
 	}
 }
 
-// forK3s applies the rules of deploy/kubernetes as the kustomization in its folder
-// k3s changes them.
+// forK3s applies the rules of deploy/kubernetes as deploy/kubernetes-k3s
+// changes them.
 func forK3s(t *testing.T, s *kubetest.Server) {
 	t.Helper()
 	for _, file := range []string{"namespace.yaml", "rbac.yaml"} {
@@ -200,7 +200,7 @@ func forK3s(t *testing.T, s *kubetest.Server) {
 		return string(b)
 	}
 	expression := regexp.MustCompile(`(?m)^ +\["verdict".*"suffrage.io/" \+ n\)$`)
-	_, change, found := strings.Cut(read("k3s/kustomization.yaml"), "value: >-\n")
+	_, change, found := strings.Cut(read("../kubernetes-k3s/kustomization.yaml"), "value: >-\n")
 	policy := expression.ReplaceAllLiteralString(read("nodes.yaml"), "        "+strings.Join(strings.Fields(change), " "))
 	if !found || !strings.Contains(policy, "removed-node-name") {
 		t.Fatalf("the kustomization does not fit: %s", policy)

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"os/exec"
@@ -62,6 +64,7 @@ func TestFleetOwner(t *testing.T) {
 	w.paused(false)
 
 	w.swap("h3", "h5")
+	w.report("h3 → h5")
 }
 
 // words are what an owner says to a fleet through the page of h1.
@@ -247,8 +250,9 @@ func (w *words) follow(out, in string) (problem string) {
 		return refused
 	}
 	b.eventually("it is over", func() error {
-		if now := b.text("#now"); now != "No operation" || !strings.Contains(b.text("table.ops tr[data-key='o-"+id+"']"), out+" → "+in) {
-			return errors.New(now)
+		row := b.text("table.ops tr[data-key='o-" + id + "']")
+		if !strings.Contains(row, out+" → "+in) || !strings.Contains(row, "completed") && !strings.Contains(row, "undone") {
+			return errors.New(row)
 		}
 		return nil
 	})
@@ -281,6 +285,44 @@ func (w *words) follow(out, in string) (problem string) {
 	}
 	w.t.Logf("seen on the page: %s", strings.Join(states, "; "))
 	return ""
+}
+
+// report looks at the report of all that: a file that needs nothing else, on a phone, in
+// light and dark.
+func (w *words) report(change string) {
+	w.t.Helper()
+	dirs, err := filepath.Glob(filepath.Join(w.dir, "h*", "data", "decisions"))
+	if err != nil || len(dirs) == 0 {
+		w.t.Fatalf("no records: %v", err)
+	}
+	html := w.command(append([]string{"report", "--from", "1h", "-o", "html"}, dirs...)...)
+	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/" {
+			rw.Header().Set("Content-Type", "text/html; charset=utf-8")
+			_, _ = rw.Write(html)
+		}
+	}))
+	w.t.Cleanup(server.Close)
+	b := open(w.t, server.URL, "/", phone())
+	b.until("h1", "Suffrage ")
+	if text := b.text("main"); !strings.Contains(text, change) {
+		w.t.Errorf("the report does not have %s: %s", change, text)
+	}
+	for _, isDark := range []bool{false, true} {
+		b.do(dark(isDark))
+		if wide := js[int](b, `document.documentElement.scrollWidth`); wide > 360 {
+			w.t.Errorf("the report is %d wide on a phone of 360", wide)
+		}
+		if worst := js[string](b, contrast); worst != "" {
+			w.t.Errorf("the report, dark %v: contrast %s", isDark, worst)
+		}
+		b.picture(fmt.Sprintf("report-dark-%v", isDark))
+	}
+	for _, asked := range b.asked {
+		if path := strings.TrimPrefix(asked, server.URL); path != "/" && path != "/favicon.ico" {
+			w.t.Errorf("the report asks for %s", asked)
+		}
+	}
 }
 
 // command runs one on h1.

@@ -57,7 +57,8 @@ func installing(t *testing.T) []string {
 }
 
 // newFleet boots the hosts, the voters first, and runs the voters as one cluster.
-// settings are further lines of every host's file; they begin in section member.
+// settings are further lines of every host's file, with its own address as ADDRESS; they
+// begin in section member.
 func newFleet(t *testing.T, voters, standbys []string, settings string) *fleet {
 	t.Helper()
 	f := bootFleet(t, voters, standbys)
@@ -139,7 +140,7 @@ func (f *fleet) install(settings string) {
 		certificate, err := first.feed(request, "runuser", "-u", "suffrage", "--", "suffrage", "identity", "sign", "-")
 		m.must(err)
 		m.put("/etc/suffrage/host.crt", certificate)
-		m.put("/etc/suffrage/suffrage.yaml", f.settings(n)+settings)
+		m.put("/etc/suffrage/suffrage.yaml", f.settings(n)+strings.ReplaceAll(settings, "ADDRESS", m.address))
 		_, err = m.as("config", "check")
 		m.must(err)
 	}

@@ -43,14 +43,16 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// release lays out what docs/install.md installs from.
+// release lays out what the pages install from.
 func release() error {
 	dir := filepath.Join(lab.dir, "release")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	if err := os.CopyFS(filepath.Join(dir, "deploy"), os.DirFS("../../deploy")); err != nil {
-		return err
+	for _, part := range []string{"deploy", "docs/runbooks"} {
+		if err := os.CopyFS(filepath.Join(dir, part), os.DirFS("../../"+part)); err != nil {
+			return err
+		}
 	}
 	program, err := os.ReadFile(lab.program)
 	if err != nil {

@@ -27,6 +27,8 @@ type Fleet struct {
 	Silent string
 	// Down is the host whose member does not answer; empty: none.
 	Down string
+	// Stepped is the host that was stepped down to etcd-only; empty: none.
+	Stepped string
 	// Rename is what h1 is called instead, and Zone what its zone is.
 	Rename, Zone string
 	// Voters is how many of the hosts vote, 3 where it is 0; Hosts how many there are, 5.
@@ -94,6 +96,9 @@ func (f Fleet) view(now time.Time) membership.View {
 		}
 		if i == 1 {
 			h.Mark.Pinned = &membership.Say{Value: true, By: "anna@laptop", At: day, Reason: f.Reason}
+		}
+		if h.Name == f.Stepped {
+			h.Facts.Server.Grade, h.Facts.Server.Stepped = fitness.EtcdOnly, true
 		}
 		if !h.Reachable {
 			h.Error = fmt.Sprintf("agent: pull report of host %s at %s:7400: no answer in time: is the host awake, the agent running, the mesh up?", h.Name, h.Address)
