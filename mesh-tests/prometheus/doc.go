@@ -1,7 +1,7 @@
 // Package prometheus proves that a real Prometheus can work with what is in
 // deploy: it reads the scrape jobs and the rules, its promtool runs their unit
 // tests, every query of every dashboard panel has a result with a running fleet,
-// and alerts fire when a voter and an agent of that fleet are frozen, and go again.
+// and alerts fire when something is wrong with that fleet, and go again.
 //
 // It has tests only, and they skip unless these variables name the programs;
 // `make prometheus` sets them:
@@ -10,5 +10,5 @@
 //	SUFFRAGE_BIN          suffrage itself
 //
 // The rules are as deployed, but for how long something has to hold: nobody would
-// wait for a quarter of an hour. That is what promtool's tests are for.
+// wait for hours. That is what promtool's tests are for.
 package prometheus

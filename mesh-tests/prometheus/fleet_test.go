@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -15,20 +16,66 @@ import (
 
 // fleet is a running demo.
 type fleet struct {
-	dir string
-	pid int
+	dir     string
+	program string
 }
 
 var hosts = []string{"h1", "h2", "h3", "h4", "h5"}
 
-// startFleet runs the demo: h3 gets slow once all are fit, and is swapped where
-// the machine has the time for it.
+// startFleet runs the demo: h3 gets slow once all are fit, and nothing is done about it
+// until the owner says so.
 func startFleet(t *testing.T, program string) *fleet {
 	t.Helper()
 	dir := t.TempDir()
-	f := &fleet{dir: filepath.Join(dir, "fleet")}
-	f.pid = run(t, filepath.Join(dir, "log"), program, "demo", "--until", "stopped", "--mode", "active", "--slow", "h3=150ms", "--dir", f.dir)
+	f := &fleet{dir: filepath.Join(dir, "fleet"), program: program}
+	run(t, filepath.Join(dir, "log"), program, "demo", "--until", "stopped", "--mode", "dry-run", "--slow", "h3=150ms", "--dir", f.dir)
 	return f
+}
+
+// settings is the file of a host.
+func (f *fleet) settings(host string) string { return filepath.Join(f.dir, host, "suffrage.yaml") }
+
+// command gives one as an owner on h1 does, again where etcd is just electing.
+func (f *fleet) command(t *testing.T, args ...string) (said string) {
+	t.Helper()
+	eventually(t, patience, "suffrage "+strings.Join(args, " "), func() error {
+		out, err := f.once(t, args...)
+		said = string(out)
+		if err != nil {
+			return fmt.Errorf("%w: %s", err, out)
+		}
+		return nil
+	})
+	return said
+}
+
+// once gives a command without asking again.
+func (f *fleet) once(t *testing.T, args ...string) ([]byte, error) {
+	return exec.CommandContext(t.Context(), f.program, append(args, "--config", f.settings("h1"))...).Output()
+}
+
+// fillDecisions puts a file where the controllers keep their decisions, until restore is
+// called.
+func (f *fleet) fillDecisions(t *testing.T) (restore func()) {
+	t.Helper()
+	var dirs []string
+	for _, h := range []string{"h1", "h2"} {
+		dir := filepath.Join(f.dir, h, "data", "decisions")
+		if _, err := os.Stat(dir); err != nil {
+			continue // it has not led
+		}
+		dirs = append(dirs, dir)
+		if err := errors.Join(os.Rename(dir, dir+".aside"), os.WriteFile(dir, nil, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return func() {
+		for _, dir := range dirs {
+			if err := errors.Join(os.Remove(dir), os.Rename(dir+".aside", dir)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
 }
 
 // targets are the pages of the fleet, by scrape job.
