@@ -81,16 +81,20 @@ func faults(t *testing.T, f *fleet, s *server) {
 	thaw()
 	quiet(t, s, "SuffrageAgentDown", "h5")
 
-	// h2 votes from the start, and is no part of the demo's swap. While it is away the
-	// decision changes, and there is no place to write down why.
+	// A pin changes the decision, and there is no place to write down why. With a member
+	// away another controller may lead, which has a place of its own.
 	restore := f.fillDecisions(t)
+	f.command(t, "host", "pin", "h3", "--reason", "to see a record lost")
+	fires(t, s, "SuffrageRecordsLost", "severity", "warning")
+	f.command(t, "host", "unpin", "h3")
+	restore()
+
+	// h2 votes from the start, and is no part of the demo's swap.
 	thaw = f.freeze(t, "member", "h2")
 	fires(t, s, "SuffrageVoterDown", "host", "h2")
 	fires(t, s, "SuffrageNoTolerance", "severity", "critical")
 	fires(t, s, "SuffrageProbeFails", "host", "h2")
 	fires(t, s, "SuffrageRefusalWaits", "subject", "h2")
-	fires(t, s, "SuffrageRecordsLost", "severity", "warning")
-	restore()
 	thaw()
 	quiet(t, s, "SuffrageVoterDown", "h2")
 
