@@ -104,10 +104,10 @@ func TestSwapFaults(t *testing.T) {
 			t.Errorf("%s: %s", r.Outcome, r.TurnedBack)
 		}
 		release()
-		cmd := exec.CommandContext(t.Context(), f.program, "swap", f.notLeading(now), in, "--yes", "--config", filepath.Join(f.dir, "h1", "suffrage.yaml"))
-		if said, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(said), string(membership.Quarantine)+"("+in) {
-			t.Errorf("it is not quarantined: %v, %s", err, said)
-		}
+		f.wait("its agent says that the port is free, and it is quarantined", func() bool {
+			said, code := f.run("h1", "swap", f.notLeading(now), in, "--yes")
+			return code != exitOK && strings.Contains(said, string(membership.Quarantine)+"("+in)
+		})
 	})
 	standing(now...)
 
