@@ -63,6 +63,7 @@ func run(f *fleet, agentOf func(host string) []string) *suffrage {
 			"etcd": section{"endpoints": endpoints},
 			"controller": section{
 				"metrics": h.Address.String() + ":7402",
+				"page":    section{"listen": h.Address.String() + ":7403"}, // hosts share the machine's loopback
 				"mode":    membership.Active, "round": "500ms", "soak": "3s", "stall_time": "30s",
 				"limits": section{"wal_fsync": "1s", "backend_commit": "1s", "storage_quota": 256 << 20, "memory_used_max": 1},
 			},
