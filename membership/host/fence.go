@@ -2,7 +2,6 @@ package host
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -50,16 +49,6 @@ type FencedError struct {
 	Why string
 	// Prepared: it is that of a standby that was never anything else.
 	Prepared bool
-}
-
-// PreparedFence is the content of the fence file of a host that is prepared to be
-// a standby.
-func PreparedFence(now time.Time) []byte {
-	b, err := json.Marshal(fence{At: now.UTC(), Prepared: true})
-	if err != nil {
-		panic("host: " + err.Error()) // it has nothing that could not be written
-	}
-	return append(b, '\n')
 }
 
 func (e *FencedError) Error() string {

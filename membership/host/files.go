@@ -121,10 +121,17 @@ func syncDir(path string) error {
 // lock keeps a start and a fence apart: a start is either counted before the
 // fence or refused by it. The kernel ends it with the process.
 func (d files) lock(ctx context.Context) (unlock func(), err error) {
-	f, err := os.OpenFile(d.file("server.lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	f, err := os.OpenFile(d.file(lockFile), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("host: lock: %w", err)
 	}
+	return take(ctx, f)
+}
+
+const lockFile = "server.lock"
+
+// take takes the lock on its file, which it closes where it does not get it.
+func take(ctx context.Context, f *os.File) (unlock func(), err error) {
 	for {
 		err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 		if err == nil {

@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"suffrage/membership"
 )
@@ -58,9 +57,10 @@ func TestK3sLife(t *testing.T) {
 // The fence of suffrage standby prepare is one, and gives way to an order.
 func TestK3sFenceOfPrepare(t *testing.T) {
 	m := newK3s(t)
-	if err := os.WriteFile(filepath.Join(m.data, fenceFile), PreparedFence(time.Now()), 0o600); err != nil {
+	if err := os.Remove(filepath.Join(m.data, fenceFile)); err != nil { // that of an operation
 		t.Fatal(err)
 	}
+	prepare(t, m.data)
 	if err := Fenced(m.data); err == nil || !strings.Contains(err.Error(), "by suffrage standby prepare") {
 		t.Errorf("it is taken for %v", err)
 	}

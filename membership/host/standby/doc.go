@@ -15,7 +15,8 @@
 //   - Remove puts back what the manifest says, and leaves what was changed since.
 //     A datastore, and whatever else came into the data directory, is moved aside.
 //     A host that is a member of the cluster is refused, and so is one of which
-//     that cannot be told.
+//     that cannot be told. From before that look to its end no order starts a
+//     member here; nor while Prepare looks whether a fence is wanted and puts it up.
 //
 // Words:
 //

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"suffrage/membership/host"
 )
@@ -43,6 +44,9 @@ func (h Host) Prepare(ctx context.Context, dry bool) (did []string, err error) {
 		return nil, err
 	}
 	defer unlock()
+	if todo, err = h.plan(ctx); err != nil { // somebody else may just have done it
+		return nil, err
+	}
 	m, err := h.manifest()
 	if err == nil && m == nil {
 		m, err = h.begin()
@@ -127,43 +131,51 @@ func (h Host) planData(uid, gid int) ([]action, error) {
 	}}}, nil
 }
 
-// planFence puts a fence up on a host that is no voter. The directory is the
-// services' user's, so that nothing in it is followed out of it.
-func (h Host) planFence(ctx context.Context, uid, gid int) ([]action, error) {
+// wantsFence reports whether a host has none and is no voter.
+func (h Host) wantsFence(ctx context.Context) (bool, error) {
 	s, err := h.standing()
-	if err != nil {
-		return nil, fmt.Errorf("standby: prepare: %w", err)
-	}
-	if s.Fence != "" || h.unfenced(s) != "" {
-		return nil, nil
+	if err != nil || s.Fence != "" || h.unfenced(s) != "" {
+		return false, err
 	}
 	running, _, err := h.runs(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("standby: prepare: %w", err)
+	if err == nil && running {
+		err = fmt.Errorf("%s runs here without a datastore in %s: then this host is no standby, and a fence would keep its server from starting again; look at member.data_dir (k3s.data_dir)", h.serverName(), h.Datastore)
 	}
-	if running {
-		return nil, fmt.Errorf("standby: prepare: %s runs here without a datastore in %s: then this host is no standby, and a fence would keep its server from starting again; look at member.data_dir (k3s.data_dir)", h.serverName(), h.Datastore)
+	return err == nil, err
+}
+
+// hold keeps whoever takes orders here from starting a member, until it is closed.
+func (h Host) hold(ctx context.Context, uid, gid int) (*host.Preparing, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, orderTime, errors.New("an order is carried out here"))
+	defer cancel()
+	return host.Prepare(ctx, h.at(h.Data), uid, gid)
+}
+
+// orderTime is how long an order that is under way is waited for.
+const orderTime = 10 * time.Second
+
+// planFence puts a fence up on a host that is no voter. An agent that runs here
+// already may be given an order at any moment, so that it is asked again while none
+// can be carried out.
+func (h Host) planFence(ctx context.Context, uid, gid int) ([]action, error) {
+	if wanted, err := h.wantsFence(ctx); err != nil {
+		return nil, fmt.Errorf("standby: prepare: %w", err)
+	} else if !wanted {
+		return nil, nil
 	}
 	path := filepath.Join(h.Data, "fence.json")
-	return []action{{change{}, "put up the fence, " + path, func(context.Context) error {
-		dir, err := os.OpenRoot(h.at(h.Data))
+	return []action{{change{}, "put up the fence, " + path, func(ctx context.Context) error {
+		held, err := h.hold(ctx, uid, gid)
 		if err != nil {
 			return err
 		}
-		defer dir.Close()
-		const temp = ".fence.json.prepared"
-		if err := dir.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		defer held.Close()
+		if wanted, err := h.wantsFence(ctx); err != nil {
 			return err
+		} else if !wanted {
+			return errors.New("an order was carried out here just now")
 		}
-		f, err := dir.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-		if err != nil {
-			return err
-		}
-		_, err = f.Write(host.PreparedFence(h.Now()))
-		if err := errors.Join(err, f.Chown(uid, gid), f.Sync(), f.Close(), dir.Rename(temp, "fence.json")); err != nil {
-			return err
-		}
-		return syncDir(h.at(h.Data))
+		return held.PutFence(h.Now())
 	}}}, nil
 }
 

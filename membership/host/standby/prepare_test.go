@@ -11,6 +11,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
+
+	"suffrage/membership/host"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -271,5 +274,46 @@ func TestPrepareFollowsNoLink(t *testing.T) {
 	}
 	if err := r.fence(); err.State != OK {
 		t.Error(err)
+	}
+}
+
+// An agent that runs may be given an order between the look and the fence.
+func TestNoFenceForAHostThatWasGivenAVote(t *testing.T) {
+	r := newRig(t)
+	todo, err := r.plan(t.Context())
+	r.must(err)
+	r.must(os.MkdirAll(r.at(r.Data), 0o700))
+	r.put(r.Data+"/role.json", `{"role":"voter"}`)
+	tried := false
+	for _, a := range todo {
+		if strings.HasPrefix(a.say, "put up the fence") {
+			tried = true
+			if err := a.do(t.Context()); err == nil || !strings.Contains(err.Error(), "an order was carried out") {
+				t.Errorf("%s: %v", a.say, err)
+			}
+		}
+	}
+	if _, err := os.Lstat(r.at(r.Data + "/fence.json")); err == nil || !tried {
+		t.Errorf("a voter is fenced (%v), or no fence was planned: %t", err, tried)
+	}
+}
+
+// From before the look whether the host votes no member can be started.
+func TestNoStartWhileItIsRemoved(t *testing.T) {
+	r := newRig(t)
+	r.Founder = true // so that no fence keeps it from starting
+	r.prepare()
+	asked := false
+	_, err := r.Remove(t.Context(), false, func(context.Context) (string, error) {
+		asked = true
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		if err := host.Begin(ctx, r.at(r.Data)); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("a start: %v", err)
+		}
+		return "", nil
+	})
+	if err != nil || !asked {
+		t.Errorf("%v, asked %t", err, asked)
 	}
 }

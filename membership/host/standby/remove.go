@@ -28,14 +28,29 @@ func (h Host) Remove(ctx context.Context, dry bool, votes func(context.Context) 
 	if err != nil || m == nil {
 		return nil, err
 	}
-	if err := h.noMember(ctx, votes); err != nil {
-		return nil, err
-	}
 	unlock, err := h.lock()
 	if err != nil {
 		return nil, err
 	}
 	defer unlock()
+	if !dry {
+		// Until the end: what was found is only worth something while nobody starts a
+		// member, whose datastore would be moved from under it.
+		uid, gid, err := h.owner()
+		if err != nil {
+			uid, gid = os.Geteuid(), os.Getegid()
+		}
+		held, err := h.hold(ctx, uid, gid)
+		switch {
+		case err == nil:
+			defer held.Close()
+		case !errors.Is(err, host.ErrNoData):
+			return nil, fmt.Errorf("%w: %w", ErrMember, err)
+		}
+	}
+	if err := h.noMember(ctx, votes); err != nil {
+		return nil, err
+	}
 	todo, err := h.undo(ctx, m)
 	if err != nil {
 		return nil, err
