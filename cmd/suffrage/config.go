@@ -57,6 +57,21 @@ is wrong, each with file, line and key. Exit code 2 when something is.`,
 	return c
 }
 
+// whoIs reads the key and the roster that the settings in path name, and gives all that
+// is wrong with these and the member. What cannot be read is nil.
+func (s Settings) whoIs(path string) (key *identity.Key, roster *identity.Roster, problems []error) {
+	key, kerr := identity.LoadKey(s.keyFile())
+	roster, rerr := identity.LoadRoster(s.rosterFile())
+	problems = append(split(kerr), split(rerr)...)
+	if kerr == nil && rerr == nil {
+		problems = append(problems, split(s.inRoster(path, key, roster))...)
+	}
+	if rerr == nil {
+		problems = append(problems, split(s.checkMember())...)
+	}
+	return key, roster, problems
+}
+
 // ConfigCheck is what `suffrage config check -o json` prints.
 type ConfigCheck struct {
 	OK bool `json:"ok"`
@@ -78,15 +93,9 @@ func checkConfig(c *cobra.Command) error {
 	} else {
 		// What the settings name can only be looked at when they can be read.
 		s.fill()
-		key, kerr := identity.LoadKey(s.keyFile())
-		roster, rerr := identity.LoadRoster(s.rosterFile())
-		found(kerr)
-		found(rerr)
-		if kerr == nil && rerr == nil {
-			found(s.inRoster(path, key, roster))
-		}
-		if rerr == nil {
-			found(s.checkMember())
+		_, _, problems := s.whoIs(path)
+		for _, e := range problems {
+			check.Problems = append(check.Problems, e.Error())
 		}
 		if len(s.Etcd.Endpoints) > 0 {
 			if err := s.Etcd.Validate(); err != nil {

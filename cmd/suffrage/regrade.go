@@ -50,7 +50,11 @@ func askRegrade(c *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	q := membership.Request{Regrade: args[0], To: fitness.Grade(args[1]), By: s.By, At: time.Now().UTC(), Reason: s.Reason}
+	to := fitness.Grade(args[1])
+	if to != fitness.Full && to != fitness.EtcdOnly {
+		return usage(fmt.Errorf("suffrage regrade: %.40q is no grade: %s or %s", args[1], fitness.Full, fitness.EtcdOnly))
+	}
+	q := membership.Request{Regrade: args[0], To: to, By: s.By, At: time.Now().UTC(), Reason: s.Reason}
 	if err := q.Validate(); err != nil {
 		return usage(fmt.Errorf("suffrage regrade: %w", err))
 	}

@@ -124,25 +124,13 @@ func standbyOf(c *cobra.Command) (standby.Host, error) {
 		return standby.Host{}, usage(err)
 	}
 	s.fill()
-	var problems []string
-	found := func(err error) {
-		for _, e := range split(err) {
-			problems = append(problems, e.Error())
-		}
-	}
-	key, kerr := identity.LoadKey(s.keyFile())
-	roster, rerr := identity.LoadRoster(s.rosterFile())
-	found(kerr)
-	found(rerr)
-	if kerr == nil && rerr == nil {
-		found(s.inRoster(path, key, roster))
-	}
-	if rerr == nil {
-		found(s.checkMember())
-	}
+	key, roster, problems := s.whoIs(path)
 	h := s.standby(roster)
-	h.Config, h.Problems = path, problems
-	if kerr == nil && rerr == nil {
+	h.Config = path
+	for _, e := range problems {
+		h.Problems = append(h.Problems, e.Error())
+	}
+	if key != nil && roster != nil {
 		agents := agent.NewClient(key, func() *identity.Roster { return roster })
 		h.Report = func(ctx context.Context) (fitness.Report, error) {
 			defer agents.Close()

@@ -59,8 +59,8 @@ reason; 2 the command line or the settings file is wrong.`,
 					}
 				}
 			}
-			if e := printDone(c, out); e != nil || err != nil {
-				return errors.Join(err, e)
+			if err := printDone(c, out, err); err != nil {
+				return err
 			}
 			if len(out.Lacks) > 0 && !wantsJSON(c) {
 				fmt.Fprintln(c.OutOrStdout(), "\nleft to do:")
@@ -106,30 +106,31 @@ with the reason; 2 the command line or the settings file is wrong.`,
 			}
 			defer noteSlow(c, "still asking whether this host votes, and putting back what was there")()
 			did, err := h.Remove(c.Context(), dry, s.votes)
-			return errors.Join(err, printDone(c, StandbyDone{Host: h.Entry.Name, DryRun: dry, Did: did}))
+			return printDone(c, StandbyDone{Host: h.Entry.Name, DryRun: dry, Did: did}, err)
 		},
 	}
 	c.Flags().BoolVar(&dry, "dry-run", false, "say what it would do, and do nothing")
 	return c
 }
 
-func printDone(c *cobra.Command, out StandbyDone) error {
+// printDone says what was done, and gives the error that ended it.
+func printDone(c *cobra.Command, out StandbyDone, err error) error {
 	if out.Did == nil {
 		out.Did = []string{}
 	}
 	w := c.OutOrStdout()
 	switch {
 	case wantsJSON(c):
-		return printJSON(w, out)
-	case len(out.Did) == 0:
+		return errors.Join(err, printJSON(w, out))
+	case err == nil && len(out.Did) == 0:
 		fmt.Fprintln(w, "nothing to do")
-	case out.DryRun:
+	case out.DryRun && len(out.Did) > 0:
 		fmt.Fprintln(w, "would:")
 	}
 	for _, d := range out.Did {
 		fmt.Fprintln(w, d)
 	}
-	return nil
+	return err
 }
 
 // votesTime bounds the read of the member list.
