@@ -16,7 +16,6 @@ import (
 
 	"suffrage/fitness"
 	"suffrage/membership"
-	"suffrage/mesh-tests/history"
 	"suffrage/mesh-tests/k3s"
 )
 
@@ -71,19 +70,7 @@ func TestRegrade(t *testing.T) {
 			t.Fatal(said)
 		}
 	}
-	client, err := f.Etcd(f.Host("h1"), f.Host("h3"))
-	must(t, err)
-	defer client.Close()
-	writing, stop := context.WithCancel(t.Context())
-	type seen struct {
-		h history.History
-		w history.Writes
-	}
-	written := make(chan seen, 1)
-	go func() {
-		h, w := (&history.Clients{Client: client, Prefix: "test/"}).Run(writing)
-		written <- seen{h, w}
-	}()
+	judge := f.written(t, "h1", "h3")
 	member := f.member(t, "h2")
 
 	memory("h2").available(t, 100) // of 8 GiB; the floor is 256 MiB
@@ -113,9 +100,7 @@ func TestRegrade(t *testing.T) {
 		t.Errorf("the member of h2 is %s, and was %s", now, member)
 	}
 	f.untilMembers(t, "h1", "h1", "h2", "h3")
-	stop()
-	got := <-written
-	history.Judge(t, got.h, got.w, "")
+	judge()
 }
 
 // serves is nil where the server leads to an API, or does not.

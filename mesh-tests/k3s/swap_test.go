@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -176,20 +177,7 @@ func TestSwap(t *testing.T) {
 			t.Fatal(said)
 		}
 	}
-	client, err := f.Etcd(f.Host("h2"), f.Host("h3"))
-	must(t, err)
-	defer client.Close()
-	writing, stop := context.WithCancel(t.Context())
-	type seen struct {
-		h history.History
-		w history.Writes
-	}
-	written := make(chan seen, 1)
-	go func() {
-		h, w := (&history.Clients{Client: client, Prefix: "test/"}).Run(writing)
-		written <- seen{h, w}
-	}()
-
+	judge := f.written(t, "h2", "h3")
 	identities := nodePasswords(t, f)
 	for _, way := range [][2]string{{"h1", "h4"}, {"h4", "h1"}} {
 		if said, err := s.says("clear-quarantine", way[1]); err != nil { // no host is moved back within an hour
@@ -225,15 +213,37 @@ func TestSwap(t *testing.T) {
 			identities[name] = password
 		}
 	}
-	stop()
-	got := <-written
-	history.Judge(t, got.h, got.w, "")
+	judge()
 	logs, err := os.ReadFile(f.Host("h1").Log())
 	must(t, err)
 	// A removed member goes on for a second with its database closed, and etcd panics
 	// where it is asked for its status then: nobody needs it any more.
 	if i := bytes.Index(logs, []byte("panic")); i >= 0 && !bytes.Contains(logs[i:], []byte("maintenanceServer).Status")) {
 		t.Errorf("h1's server panicked: %s", logs[i:min(i+6000, len(logs))])
+	}
+}
+
+// written has clients write through the etcd of these hosts until they are judged.
+func (f *fleet) written(t *testing.T, hosts ...string) (judge func()) {
+	t.Helper()
+	var at []*k3s.Host
+	for _, h := range hosts {
+		at = append(at, f.Host(h))
+	}
+	client, err := f.Etcd(at...)
+	must(t, err)
+	t.Cleanup(func() { client.Close() })
+	ctx, stop := context.WithCancel(t.Context())
+	var h history.History
+	var w history.Writes
+	var run sync.WaitGroup
+	run.Go(func() { h, w = (&history.Clients{Client: client, Prefix: "test/"}).Run(ctx) })
+	t.Cleanup(func() { stop(); run.Wait() })
+	return func() {
+		t.Helper()
+		stop()
+		run.Wait()
+		history.Judge(t, h, w, "")
 	}
 }
 
