@@ -72,9 +72,14 @@ func (b book) Membership(ctx context.Context, v *membership.View) error {
 	next, changed := etcd.Next(old, v.ClusterID, voters, v.At)
 	v.RecordedClusterID, v.MembershipSince, v.MembershipChanged = next.ClusterID, next.Since, next.Changed
 	if b.leader == nil {
-		if old.ClusterID == "" {
-			// No controller has ever written one: nobody saw a change.
+		// Who leads makes a time that is still to come its now, and writes that down.
+		// Here it would be now at every look until then, and nothing would ever count:
+		// it is left out, as where no controller has written one yet.
+		if old.ClusterID == "" || old.Since.After(v.At) {
 			v.MembershipSince = time.Time{}
+		}
+		if old.Changed.After(v.At) {
+			v.MembershipChanged = time.Time{}
 		}
 		return nil
 	}
