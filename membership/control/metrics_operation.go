@@ -8,18 +8,22 @@ import (
 	"suffrage/membership"
 )
 
+// moves are the labels that say what a plan or an operation does to whom. Those that
+// are empty are no labels to Prometheus: a swap has two, a regrading the two others.
+var moves = []string{"out", "in", "regrade", "to"}
+
 var (
 	roleDesc      = desc("host_role", "1 for the role that a host has: leader, voter, learner or standby; 0 for the others. The leader is a voter too.", "host", "role")
 	voterUpDesc   = desc("voter_up", "1 when the voter served a request that passes through a quorum, in the last round. 0: see its etcd's log and the path to it.", "host")
 	targetDesc    = desc("target", "The number of voters to keep. Differs from suffrage_voters: run suffrage target.")
 	modeDesc      = desc("mode", "1 for the mode, active or dry-run. Only active changes anything.", "mode")
 	pausedDesc    = desc("paused", "1 while the owner has paused it. Nothing new is started: suffrage resume lifts it.")
-	planDesc      = desc("plan_age_seconds", "For how long the plan has been the same; there only while there is one. out loses its vote, in gets one. Old in mode active: something keeps it from starting.", "out", "in")
+	planDesc      = desc("plan_age_seconds", "For how long the plan has been the same; there only while there is one. out loses its vote, in gets one; or the server of the host regrade gets the grade to. Old in mode active: something keeps it from starting.", moves...)
 	openDesc      = desc("operation_open", "1 while an operation is under way.")
-	openAgeDesc   = desc("operation_age_seconds", "How long ago the operation under way began; there only while there is one. Above the stall time: run suffrage operations show.", "out", "in")
+	openAgeDesc   = desc("operation_age_seconds", "How long ago the operation under way began; there only while there is one. Above the stall time: run suffrage operations show.", moves...)
 	stepDesc      = desc("operation_step", "1 for the step that the operation is at, 0 for the others. turn-back: it goes back.", "step")
 	recordedDesc  = desc("operations_recorded", "Ended operations of the last days in the history, by outcome. undone or stopped: run suffrage operations list.", "outcome")
-	lastEndedDesc = desc("operation_last_ended_timestamp_seconds", "When the newest operation of an outcome ended, in Unix time; there only once there is one.", "outcome", "out", "in")
+	lastEndedDesc = desc("operation_last_ended_timestamp_seconds", "When the newest operation of an outcome ended, in Unix time; there only once there is one.", append([]string{"outcome"}, moves...)...)
 	leaseDesc     = desc("lease_term", "The Term of the Lease while this controller holds it, else 0. Held for long: see suffrage_operation_step.")
 )
 
@@ -79,14 +83,15 @@ func collectOperation(gauge gauge, in membership.Inputs, d membership.Decision) 
 	}
 	gauge(pausedDesc, oneIf(in.Policy.Paused != nil && in.Policy.Paused.Value))
 	if d.Plan != nil {
-		gauge(planDesc, in.Now.Sub(d.Since).Seconds(), d.Plan.Out, d.Plan.In)
+		p := d.Plan
+		gauge(planDesc, in.Now.Sub(d.Since).Seconds(), p.Out, p.In, p.Regrade, string(p.To))
 	}
 	op, step := d.Operation, ""
 	if op == nil {
 		op = in.Open
 	}
 	if op != nil {
-		gauge(openAgeDesc, in.Now.Sub(op.Begun).Seconds(), op.Out, op.In)
+		gauge(openAgeDesc, in.Now.Sub(op.Begun).Seconds(), op.Out, op.In, op.Regrade, string(op.To))
 	}
 	if d.Step != nil {
 		step = d.Step.Step
@@ -113,7 +118,7 @@ func collectEnded(gauge gauge, ended []membership.Operation) {
 		}
 		gauge(recordedDesc, float64(n), string(outcome))
 		if n > 0 {
-			gauge(lastEndedDesc, seconds(newest.Ended), string(outcome), newest.Out, newest.In)
+			gauge(lastEndedDesc, seconds(newest.Ended), string(outcome), newest.Out, newest.In, newest.Regrade, string(newest.To))
 		}
 	}
 }

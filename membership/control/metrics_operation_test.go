@@ -7,6 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"suffrage/fitness"
 	"suffrage/membership"
 )
 
@@ -26,6 +27,7 @@ func TestMetricsOfAnOperation(t *testing.T) {
 		Operations: []membership.Operation{
 			{Outcome: membership.Undone, Out: "h2", In: "h4", Ended: now.Add(-time.Hour)},
 			{Outcome: membership.Undone, Out: "h3", In: "h5", Ended: now.Add(-time.Minute)},
+			{Outcome: membership.Stopped, Regrade: "h2", To: fitness.EtcdOnly, Ended: now.Add(-time.Minute)},
 		}}
 	reg := page(in, membership.Decision{Kind: membership.StepNext, Mode: membership.Active, Operation: op, Step: &membership.Act{Verb: membership.Wait, Step: "soak"}})
 	got := values(t, reg)
@@ -42,7 +44,8 @@ func TestMetricsOfAnOperation(t *testing.T) {
 		`suffrage_mode{mode=dry-run}`:                     0,
 		`suffrage_paused`:                                 1,
 		`suffrage_target`:                                 3,
-		`suffrage_operation_last_ended_timestamp_seconds{in=h5,out=h3,outcome=undone}`: 1_800_000_000 - 60,
+		`suffrage_operation_last_ended_timestamp_seconds{in=h5,out=h3,outcome=undone}`:             1_800_000_000 - 60,
+		`suffrage_operation_last_ended_timestamp_seconds{outcome=stopped,regrade=h2,to=etcd-only}`: 1_800_000_000 - 60,
 	} {
 		if v, ok := got[series]; !ok || v != want {
 			t.Errorf("%s is %v (there: %v), want %v", series, v, ok, want)
@@ -101,7 +104,9 @@ func values(t *testing.T, reg *prometheus.Registry) map[string]float64 {
 		for _, m := range f.GetMetric() {
 			var labels []string
 			for _, l := range m.GetLabel() {
-				labels = append(labels, l.GetName()+"="+l.GetValue())
+				if l.GetValue() != "" { // no label to Prometheus
+					labels = append(labels, l.GetName()+"="+l.GetValue())
+				}
 			}
 			name := f.GetName()
 			if len(labels) > 0 {

@@ -32,9 +32,9 @@ suffrage_leading 1
 # HELP suffrage_operation_open 1 while an operation is under way.
 # TYPE suffrage_operation_open gauge
 suffrage_operation_open 0
-# HELP suffrage_plan_age_seconds For how long the plan has been the same; there only while there is one. out loses its vote, in gets one. Old in mode active: something keeps it from starting.
+# HELP suffrage_plan_age_seconds For how long the plan has been the same; there only while there is one. out loses its vote, in gets one; or the server of the host regrade gets the grade to. Old in mode active: something keeps it from starting.
 # TYPE suffrage_plan_age_seconds gauge
-suffrage_plan_age_seconds{in="h4",out="h3"} 27
+suffrage_plan_age_seconds{in="h4",out="h3",regrade="",to=""} 27
 # HELP suffrage_rtt_limit_seconds The voters' limit for suffrage_rtt_p99_seconds: a tenth of the election timeout.
 # TYPE suffrage_rtt_limit_seconds gauge
 suffrage_rtt_limit_seconds 0.1
