@@ -19,6 +19,9 @@ const (
 	VerdictReason = Verdict + reason
 	// Role is leader, voter, learner or standby; none while the members are not known.
 	Role = "suffrage.io/role"
+	// Grade is how much of a K3s server the host runs, full or etcd-only; none where its
+	// agent does not tell.
+	Grade = "suffrage.io/grade"
 	// Decision is on the voters' Nodes and on those that it names.
 	Decision = "suffrage.io/decision"
 	// Operation is the one under way, on the Nodes of the hosts that it moves.
@@ -29,7 +32,7 @@ const (
 
 // Reported are all of them.
 func Reported() []string {
-	return []string{Verdict, VerdictReason, Role, Decision, Operation, AsOf}
+	return []string{Verdict, VerdictReason, Role, Grade, Decision, Operation, AsOf}
 }
 
 // said is what is to stand on one Node.
@@ -45,7 +48,11 @@ func sayOf(in membership.Inputs, d membership.Decision) map[string]said {
 	all := make(map[string]said, len(in.View.Hosts))
 	roles, about := rolesOf(in.View), concerned(in, d)
 	for _, h := range in.View.Hosts {
-		all[h.Name] = said{text: map[string]string{Verdict: fitness.StatusUnknown.String()}, at: in.Now}
+		s := said{text: map[string]string{Verdict: fitness.StatusUnknown.String()}, at: in.Now}
+		if g := h.Grade(); g != "" {
+			s.text[Grade] = string(g)
+		}
+		all[h.Name] = s
 	}
 	for _, v := range d.Verdicts {
 		if s, ok := all[v.Host]; ok {
@@ -61,6 +68,7 @@ func sayOf(in membership.Inputs, d membership.Decision) map[string]said {
 			s.text[Role] = role
 			key += "|" + role
 		}
+		key += "|" + s.text[Grade]
 		if about[host] {
 			s.text[Decision] = line(sentence(d))
 			key += "|" + keyOf(d) + d.Mode

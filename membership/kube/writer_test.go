@@ -157,6 +157,15 @@ func TestWriter(t *testing.T) {
 	in, d := fleetOf(now)
 	w.Offer(in, d)
 	says(t, s, "h1", map[string]string{kube.Verdict: "fit", kube.Role: "leader", kube.Decision: "steady"})
+	in.View.Hosts[0].Reachable = true
+	for _, g := range []fitness.Grade{fitness.Full, fitness.EtcdOnly} {
+		in.View.Hosts[0].Facts.Server = &fitness.ServerFacts{Grade: g}
+		w.Offer(in, d)
+		says(t, s, "h1", map[string]string{kube.Verdict: "fit", kube.Role: "leader", kube.Grade: string(g), kube.Decision: "steady"})
+	}
+	in.View.Hosts[0].Facts.Server = nil
+	w.Offer(in, d)
+	says(t, s, "h1", map[string]string{kube.Verdict: "fit", kube.Role: "leader", kube.Decision: "steady"})
 	says(t, s, "h4", map[string]string{kube.Verdict: "fit", kube.Role: "standby"})
 	says(t, s, "old", nil)
 	if a := annotations(t, s, "old"); a["suffrage.io/pinned"] != "true" {
