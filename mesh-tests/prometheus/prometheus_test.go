@@ -126,6 +126,10 @@ func faults(t *testing.T, f *fleet, s *server) {
 		thaws = append(thaws, f.freeze(t, "controller", h))
 	}
 	fires(t, s, "SuffrageNoLeader", "severity", "warning")
+	for _, h := range []string{"h1", "h2"} { // two voters of three
+		thaws = append(thaws, f.freeze(t, "member", h))
+	}
+	fires(t, s, "SuffrageNoQuorum", "severity", "critical")
 	for _, thaw := range thaws {
 		thaw()
 	}
