@@ -1,6 +1,7 @@
 package membership
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -21,7 +22,8 @@ import (
 //	again after=30s                the fleet and decision before, this much
 //	                               later, then changes
 //
-// and with steps, verdicts or figures prints these too. RUNS are samples, three
+// and with steps, verdicts or figures prints these too; with qualify, who qualifies
+// instead. RUNS are samples, three
 // seconds apart, the last of them now: "297x20ms 3xlost".
 func TestDecide(t *testing.T) {
 	datadriven.Walk(t, "testdata/decide", func(t *testing.T, path string) {
@@ -52,6 +54,9 @@ func TestDecide(t *testing.T) {
 				}
 			}
 			d = Decide(f.inputs())
+			if c.HasArg("qualify") {
+				return qualifying(f.inputs())
+			}
 			if f.in.Open != nil {
 				return showStep(d)
 			}
@@ -86,6 +91,18 @@ func show(d Decision, c *datadriven.TestData) string {
 	if c.HasArg("verdicts") {
 		for _, v := range d.Verdicts {
 			b.WriteString(v.Host + " " + v.String() + "\n")
+		}
+	}
+	return b.String()
+}
+
+// qualifying is a line a host, and another of what helps.
+func qualifying(in Inputs) string {
+	var b strings.Builder
+	for _, q := range Qualify(in) {
+		fmt.Fprintf(&b, "%s %s %s %s %t\n", q.Host, q.Role, q.Mark, q.Status, q.Qualifies)
+		if q.Refusal != nil {
+			fmt.Fprintf(&b, "  %s\n  → %s\n", q.Refusal, q.Refusal.Next)
 		}
 	}
 	return b.String()

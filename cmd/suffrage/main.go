@@ -132,7 +132,7 @@ line, or a file that a person wrote, is wrong. docs/commands.md has the forms of
 			root.AddCommand(c)
 		}
 	}
-	add("look", newStatusCmd(), newTopCmd(), newExplainCmd(), newPlanCmd(), newObserveCmd(), newOperationsCmd(), newDemoCmd(), newDecideCmd(), newReplayCmd(), newReportCmd())
+	add("look", newStatusCmd(), newTopCmd(), newExplainCmd(), newPlanCmd(), newQualifyCmd(), newObserveCmd(), newOperationsCmd(), newDemoCmd(), newDecideCmd(), newReplayCmd(), newReportCmd())
 	add("say", newHostCmd(), newModeCmd(), newPauseCmd(), newResumeCmd(), newSwapCmd(), newRegradeCmd(), newTargetCmd(), newRemoveDeadCmd(), newClearQuarantineCmd(), newSnapshotCmd(), newClusterCmd())
 	add("run", newAgentCmd(), newControllerCmd(), newMemberCmd(), newStandbyCmd(), newIdentityCmd(), newConfigCmd(), newManCmd())
 	strict(root)

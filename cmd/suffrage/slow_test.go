@@ -19,7 +19,7 @@ import (
 // waits are the commands that ask etcd or agents, as they are given to an etcd that does
 // not answer: each says after two seconds that it waits, and for what.
 var waits = []string{
-	"status", "explain h1", "plan", "host list", "host pin h1", "host unpin h1", "host eligible h1", "host ineligible h1",
+	"status", "qualify", "explain h1", "plan", "host list", "host pin h1", "host unpin h1", "host eligible h1", "host ineligible h1",
 	"mode", "mode dry-run", "pause", "resume", "clear-quarantine h1", "operations list", "operations show x", "operations withdraw h1", "operations stop x",
 	"swap h1 h2", "regrade h1 full", "target", "target 5", "remove-dead h1", "snapshot save", "cluster accept 1",
 }
