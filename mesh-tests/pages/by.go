@@ -29,6 +29,7 @@ var byPage = map[string]string{
 	"docs/identity.md":      Install,
 	"docs/endpoint.md":      Hosts,
 	"docs/recovery.md":      Hosts,
+	"docs/k3s-recovery.md":  Hosts,
 	"docs/observability.md": Hosts,
 	"docs/page.md":          Hosts,
 	"docs/kubernetes.md":    Kubernetes,
@@ -78,8 +79,10 @@ var byCommand = map[string]string{
 	"suffrage observe --endpoints https://10.0.0.1:2379 --cacert ca.crt --cert client.crt --key client.key":                                                                                                          Run,
 	"suffrage observe --endpoints http://127.0.0.1:2379 --for 10s":                                                                                                                                                   Run,
 	"sudo suffrage observe --endpoints https://127.0.0.1:2379 --cacert /etc/kubernetes/pki/etcd/ca.crt --cert /etc/kubernetes/pki/etcd/healthcheck-client.crt --key /etc/kubernetes/pki/etcd/healthcheck-client.key": Run,
-	"./suffrage observe --k3s":    noK3s,
-	"sudo suffrage observe --k3s": noK3s,
+	"k3s server --cluster-reset":                                   noK3s,
+	"k3s server --cluster-reset --cluster-reset-restore-path=FILE": noK3s,
+	"./suffrage observe --k3s":                                     noK3s,
+	"sudo suffrage observe --k3s":                                  noK3s,
 
 	// The fleet that the tutorial's commands are given to.
 	"./suffrage demo --dir /tmp/fleet --until stopped --slow h3=0s --stall-time 10s --mode dry-run": "newOwnersFleet",
@@ -107,6 +110,9 @@ var byCommand = map[string]string{
 	"useradd --system --home /var/lib/suffrage --shell /usr/sbin/nologin suffrage": putsInPlace,
 	"systemctl daemon-reload":                                                      putsInPlace,
 	"systemctl enable --now suffrage-agent":                                        fromHost,
+	"sudo -u suffrage suffrage host eligible h1":                                   fromHost,
+	"sudo -u suffrage suffrage host eligible h2":                                   fromHost,
+	"sudo -u suffrage suffrage host eligible h3":                                   fromHost,
 	"systemctl enable --now suffrage-member suffrage-controller":                   fromHost,
 	`journalctl -u suffrage-controller -g "decision changed"`:                      putsInPlace,
 	"apt-get install --no-install-recommends polkitd":                              putsInPlace,
@@ -125,7 +131,7 @@ var byCommand = map[string]string{
 }
 
 const (
-	noK3s        = no + "there is no K3s here; a test reads its files, and the flags are those that suffrage identity datastore prints"
+	noK3s        = no + "there is no K3s here; tests read its files, and have the flags that suffrage prints"
 	noEtcdctl    = no + "etcdctl is no part of this"
 	otherRelease = no + "the same is done for the releases of etcd that are tested: mesh-tests/etcd.sh"
 )
