@@ -7,6 +7,7 @@ const (
 	Run        = "TestDocsRun"        // cmd/suffrage, in make fleet: on a fleet of the demo's
 	Install    = "TestDocsInstall"    // cmd/suffrage, in make fleet: on four directories
 	Hosts      = "TestPages"          // mesh-tests/systemd: on booted hosts
+	K3sHost    = "TestK3sStandby"     // mesh-tests/systemd: on a booted host with K3s's units
 	Kubernetes = "TestKubernetesPage" // cmd/suffrage, in make kube-test: with a real API server
 	Go         = "TestDocsGo"         // cmd/suffrage, in make fleet
 )
@@ -30,6 +31,7 @@ var byPage = map[string]string{
 	"docs/endpoint.md":      Hosts,
 	"docs/recovery.md":      Hosts,
 	"docs/k3s-recovery.md":  Hosts,
+	"docs/k3s-install.md":   K3sHost,
 	"docs/observability.md": Hosts,
 	"docs/page.md":          Hosts,
 	"docs/kubernetes.md":    Kubernetes,
@@ -79,6 +81,7 @@ var byCommand = map[string]string{
 	"suffrage observe --endpoints https://10.0.0.1:2379 --cacert ca.crt --cert client.crt --key client.key":                                                                                                          Run,
 	"suffrage observe --endpoints http://127.0.0.1:2379 --for 10s":                                                                                                                                                   Run,
 	"sudo suffrage observe --endpoints https://127.0.0.1:2379 --cacert /etc/kubernetes/pki/etcd/ca.crt --cert /etc/kubernetes/pki/etcd/healthcheck-client.crt --key /etc/kubernetes/pki/etcd/healthcheck-client.key": Run,
+	"curl -sfL https://get.k3s.io | sudo INSTALL_K3S_SKIP_DOWNLOAD=true INSTALL_K3S_SKIP_START=true INSTALL_K3S_SKIP_ENABLE=true K3S_URL=https://ADDRESS:6443 K3S_TOKEN=TOKEN sh -s - agent":                         noK3s,
 	"k3s server --cluster-reset":                                   noK3s,
 	"k3s server --cluster-reset --cluster-reset-restore-path=FILE": noK3s,
 	"./suffrage observe --k3s":                                     noK3s,
@@ -90,6 +93,16 @@ var byCommand = map[string]string{
 	`suffrage target 5 --reason "two racks" --yes`:                                                  "TestFleetGrowsAndShrinks",
 	`suffrage target 5 --reason "room for two failures"`:                                            "TestFleetGrowsAndShrinks",
 	"suffrage remove-dead h3": "TestFleetLosesAHost",
+
+	// As docs/k3s-install.md has them: whoever runs etcd, they are the same.
+	"sudo suffrage status":                                        Run,
+	"sudo suffrage mode":                                          Run,
+	"sudo suffrage plan":                                          Run,
+	"sudo suffrage host eligible h1":                              Run,
+	"sudo suffrage host eligible h2":                              Run,
+	"sudo suffrage host eligible h3":                              Run,
+	`sudo suffrage host eligible h4 --reason "wired, SSD"`:        Run,
+	`sudo suffrage host pin h1 --reason "the server in the rack"`: Run,
 
 	// Within runbooks.
 	"suffrage remove-dead HOST":                "TestFleetLosesAHost",
