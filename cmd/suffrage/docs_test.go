@@ -62,15 +62,28 @@ func calls(line string) (out [][]string) {
 		if at := slices.IndexFunc(w, func(w string) bool { return strings.HasPrefix(w, ">") || strings.HasPrefix(w, "<") }); at >= 0 {
 			w = w[:at]
 		}
-		// The last one: it is also the name of a user.
-		for at := len(w) - 1; at >= 0; at-- {
-			if filepath.Base(w[at]) == "suffrage" && (at == 0 || w[at-1] != "-u" && !slices.Contains([]string{"install", "chown", "ln"}, w[0])) {
-				out = append(out, w[at+1:])
-				break
-			}
+		if w = behind(w); len(w) > 0 && filepath.Base(w[0]) == "suffrage" {
+			out = append(out, w[1:])
 		}
 	}
 	return out
+}
+
+// behind is what is left of a command without who runs it, and where.
+func behind(w []string) []string {
+	for len(w) > 1 {
+		switch {
+		case w[0] == "sudo" && w[1] == "-u" && len(w) > 2:
+			w = w[3:]
+		case w[0] == "ssh":
+			w = w[2:]
+		case w[0] == "sudo", w[0] == "kubectl":
+			w = w[1:]
+		default:
+			return w
+		}
+	}
+	return w
 }
 
 // unparsed are lines that no parser of flags takes, each with its reason. There

@@ -4,7 +4,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 )
@@ -135,7 +134,7 @@ func Commands(t testing.TB, page string) (out []Command) {
 func Of(t testing.TB, test, page string) (out []Command) {
 	t.Helper()
 	for _, c := range Commands(t, page) {
-		if slices.Contains(strings.Fields(By(c)), test) {
+		if c.RunBy(test) {
 			out = append(out, c)
 		}
 	}

@@ -1,6 +1,9 @@
 package pages
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Tests that take their commands from the pages.
 const (
@@ -114,24 +117,26 @@ var byCommand = map[string]string{
 	"etcdctl member list":                      noEtcdctl,
 
 	// What changes the host.
-	"install -d -o suffrage -g suffrage -m 0750 /etc/suffrage":                     putsInPlace,
-	"suffrage standby prepare --dry-run":                                           putsInPlace,
-	"suffrage standby prepare":                                                     putsInPlace + " TestStandby TestK3sStandby",
-	"suffrage standby check":                                                       putsInPlace + " TestStandby",
-	"suffrage standby remove":                                                      "TestStandby",
-	"install -m 0755 suffrage /usr/local/bin/suffrage":                             putsInPlace,
-	"useradd --system --home /var/lib/suffrage --shell /usr/sbin/nologin suffrage": putsInPlace,
-	"systemctl daemon-reload":                                                      putsInPlace,
-	"systemctl enable --now suffrage-agent":                                        fromHost,
-	"sudo -u suffrage suffrage host eligible h1":                                   fromHost,
-	"sudo -u suffrage suffrage host eligible h2":                                   fromHost,
-	"sudo -u suffrage suffrage host eligible h3":                                   fromHost,
-	"systemctl enable --now suffrage-member suffrage-controller":                   fromHost,
-	`journalctl -u suffrage-controller -g "decision changed"`:                      putsInPlace,
-	"apt-get install --no-install-recommends polkitd":                              putsInPlace,
-	"systemctl restart suffrage-agent":                                             putsInPlace,
-	"ln -s suffrage /usr/local/bin/kubectl-suffrage":                               putsInPlace,
-	"ln -s suffrage /usr/local/bin/kubectl_complete-suffrage":                      putsInPlace,
+	"sudo install -d -o suffrage -g suffrage -m 0750 /etc/suffrage":                     putsInPlace,
+	"sudo suffrage standby prepare --dry-run":                                           putsInPlace + " " + K3sHost,
+	"sudo suffrage standby prepare":                                                     putsInPlace + " TestStandby " + K3sHost,
+	"sudo suffrage standby check":                                                       putsInPlace + " TestStandby " + K3sHost,
+	"sudo suffrage standby remove":                                                      "TestStandby",
+	"suffrage standby prepare":                                                          putsInPlace + " TestStandby TestK3sStandby",
+	"suffrage standby check":                                                            putsInPlace + " TestStandby",
+	"sudo install -m 0755 suffrage /usr/local/bin/suffrage":                             putsInPlace,
+	"sudo useradd --system --home /var/lib/suffrage --shell /usr/sbin/nologin suffrage": putsInPlace,
+	"systemctl daemon-reload":                                                           putsInPlace,
+	"sudo systemctl enable --now suffrage-agent":                                        fromHost,
+	"sudo -u suffrage suffrage host eligible h1":                                        fromHost,
+	"sudo -u suffrage suffrage host eligible h2":                                        fromHost,
+	"sudo -u suffrage suffrage host eligible h3":                                        fromHost,
+	"sudo systemctl enable --now suffrage-member suffrage-controller":                   fromHost,
+	`sudo journalctl -u suffrage-controller -g "decision changed"`:                      putsInPlace,
+	"sudo apt-get install --no-install-recommends polkitd":                              putsInPlace,
+	"sudo systemctl restart suffrage-agent":                                             putsInPlace,
+	"ln -s suffrage /usr/local/bin/kubectl-suffrage":                                    putsInPlace,
+	"ln -s suffrage /usr/local/bin/kubectl_complete-suffrage":                           putsInPlace,
 	"for u in agent member controller; do\ninstall -D -m 0644 tailscale.conf /etc/systemd/system/suffrage-$u.service.d/tailscale.conf\ndone": putsInPlace,
 	"kubectl apply -k deploy/kubernetes-k3s": Kubernetes,
 
@@ -166,6 +171,9 @@ func By(c Command) string {
 	}
 	return ""
 }
+
+// RunBy reports whether a test is one of those that run a command.
+func (c Command) RunBy(test string) bool { return slices.Contains(strings.Fields(By(c)), test) }
 
 // Not gives the reason why a command is not run.
 func Not(c Command) (reason string, is bool) { return strings.CutPrefix(By(c), no) }

@@ -160,7 +160,7 @@ func (f *fleet) k3sInstalled() {
 		}
 		for _, command := range b.Commands() {
 			switch {
-			case !b.Typed(), pages.By(pages.Command{Page: page, Text: command}) != pages.K3sHost:
+			case !b.Typed(), !pages.Command{Page: page, Text: command}.RunBy(pages.K3sHost):
 			case strings.HasSuffix(command, " standby check"):
 				h.typesCheck(command)
 			case strings.Contains(command, " identity init "):
