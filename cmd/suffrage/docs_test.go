@@ -27,6 +27,24 @@ func TestDocsAreLinked(t *testing.T) {
 	}
 }
 
+// What stands twice in a table of commands or names is changed in one place.
+func TestDocsTablesSayItOnce(t *testing.T) {
+	for _, page := range pages.All(t) {
+		seen := map[string]bool{}
+		for line := range strings.Lines(pages.Read(t, page)) {
+			if !strings.HasPrefix(line, "| ") {
+				seen = map[string]bool{} // another table
+				continue
+			}
+			first, _, _ := strings.Cut(line[2:], " |")
+			if strings.HasPrefix(first, "`") && seen[first] {
+				t.Errorf("%s has two rows for %s", page, first)
+			}
+			seen[first] = true
+		}
+	}
+}
+
 // words splits a command as a shell does, as far as pages need it.
 func words(command string) (out []string) {
 	word, in, quote := "", false, rune(0)
