@@ -61,6 +61,7 @@ var installed = map[string]string{
 	"sudo -u suffrage suffrage report -o html > report.html":                                 onLeader,
 
 	"ssh h1 sudo -u suffrage suffrage identity request | suffrage identity sign --dir authority - > h1.crt": onAll,
+	"ssh h1 sudo -u suffrage suffrage identity show":                                                        onAll,
 	"scp h1.crt h1:": onAll,
 }
 

@@ -122,8 +122,6 @@ var byCommand = map[string]string{
 	"sudo suffrage standby prepare":                                                     putsInPlace + " TestStandby " + K3sHost,
 	"sudo suffrage standby check":                                                       putsInPlace + " TestStandby " + K3sHost,
 	"sudo suffrage standby remove":                                                      "TestStandby",
-	"suffrage standby prepare":                                                          putsInPlace + " TestStandby TestK3sStandby",
-	"suffrage standby check":                                                            putsInPlace + " TestStandby",
 	"sudo install -m 0755 suffrage /usr/local/bin/suffrage":                             putsInPlace,
 	"sudo useradd --system --home /var/lib/suffrage --shell /usr/sbin/nologin suffrage": putsInPlace,
 	"systemctl daemon-reload":                                                           putsInPlace,
