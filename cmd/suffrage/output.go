@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,6 +16,18 @@ import (
 func wantsJSON(c *cobra.Command) bool {
 	o, _ := c.Flags().GetString("output")
 	return o == "json"
+}
+
+// oneForm are the commands that refuse another form than text.
+var oneForm = []string{"man", "top"}
+
+// completeForms completes --output with the forms that a command has.
+func completeForms(c *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+	forms := []string{"text"}
+	if !slices.Contains(oneForm, c.Name()) {
+		forms = append(append(forms, "json"), strings.Fields(c.Annotations[moreForms])...)
+	}
+	return forms, cobra.ShellCompDirectiveNoFileComp
 }
 
 // printJSON writes the stable form: indented, one value.
