@@ -114,6 +114,22 @@ func (f *fleet) ask(out, in string) membership.Operation {
 	return ops[0]
 }
 
+// completed gives the operation that carried a swap out. One that turned back left
+// the members as they were, since on a busy machine a newcomer may be slow; its
+// quarantine lifted, the same swap has to succeed.
+func (f *fleet) completed(op membership.Operation) membership.Operation {
+	f.t.Helper()
+	if op.Outcome == membership.Completed {
+		return op
+	}
+	f.unchanged(op)
+	f.eventually(f.seat, "clear-quarantine", op.In)
+	if op = f.ask(op.Out, op.In); op.Outcome != membership.Completed {
+		f.fail("asked for again: %s %s (%s)", op.ID, op.Outcome, op.TurnedBack)
+	}
+	return op
+}
+
 // during does something once, when the journal is as it should be; done ends the
 // waiting and tells whether it was.
 func (f *fleet) during(when func(membership.Operation) bool, do func(membership.Operation) error) (done func() bool) {
@@ -137,12 +153,12 @@ func (f *fleet) during(when func(membership.Operation) bool, do func(membership.
 	return func() bool { stop(); return <-ended }
 }
 
-// refused checks that a swap is, because of the newcomer.
-func (f *fleet) refused(code membership.Code, out, in string) {
+// refused checks that a swap is, by this code for this subject.
+func (f *fleet) refused(out, in string, code membership.Code, subject string) {
 	f.t.Helper()
 	said, err := f.Node(f.seat).Suffrage(f.t.Context(), "swap", out, in, "--yes")
-	if want := fmt.Sprintf("%s(%s", code, in); err == nil || !strings.Contains(said, want) {
-		f.fail("want %s): %v: %s", want, err, said)
+	if want := fmt.Sprintf("%s(%s)", code, subject); err == nil || !strings.Contains(said, want) {
+		f.fail("want %s: %v: %s", want, err, said)
 	}
 }
 
