@@ -110,6 +110,7 @@ func (f *fleet) ask(out, in string) membership.Operation {
 	})
 	ops, err := f.Operations(f.t.Context())
 	f.do(err)
+	f.came()
 	f.t.Logf("%s: %s → %s %s %s (%s)", ops[0].ID, ops[0].Out, ops[0].In, ops[0].Outcome, ops[0].TurnedBack, said)
 	return ops[0]
 }
@@ -130,8 +131,9 @@ func (f *fleet) completed(op membership.Operation) membership.Operation {
 	return op
 }
 
-// during does something once, when the journal is as it should be; done ends the
-// waiting and tells whether it was.
+// during makes a fault once, when the journal is as it should be; done ends the
+// waiting and tells whether it was. The fault begins then, however much later it
+// is named.
 func (f *fleet) during(when func(membership.Operation) bool, do func(membership.Operation) error) (done func() bool) {
 	ended := make(chan bool, 1)
 	ctx, stop := context.WithCancel(context.Background())
@@ -141,6 +143,7 @@ func (f *fleet) during(when func(membership.Operation) bool, do func(membership.
 		for ctx.Err() == nil {
 			op, err := f.Open(ctx)
 			if err == nil && op != nil && when(*op) {
+				f.faultBegins()
 				if err := do(*op); err != nil {
 					f.fail("%v", err)
 				}
@@ -162,9 +165,16 @@ func (f *fleet) refused(out, in string, code membership.Code, subject string) {
 	}
 }
 
-// quiet checks that nothing was swapped.
+// quiet checks that nothing was swapped until now; the recording's judge, that
+// nothing was planned.
 func (f *fleet) quiet() {
 	f.t.Helper()
+	if w := f.watched.Load(); w != nil {
+		at := time.Since(w.began)
+		f.mu.Lock()
+		f.rules.Quiet = at
+		f.mu.Unlock()
+	}
 	ops, err := f.Operations(f.t.Context())
 	f.do(err)
 	for _, op := range ops {
@@ -212,6 +222,9 @@ func (f *fleet) well(voters ...string) {
 		return err == nil
 	})
 	f.came()
+	f.mu.Lock()
+	f.since, f.begun = time.Time{}, false // nothing has to come any more
+	f.mu.Unlock()
 	for _, n := range f.Nodes {
 		state, err := n.Member(f.t.Context())
 		f.do(err)

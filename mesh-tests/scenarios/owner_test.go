@@ -40,11 +40,15 @@ func (f *fleet) eventually(host string, args ...string) {
 	})
 }
 
-// target has the owner set how many voters there are to be, and follows it there.
+// target has the owner set how many voters there are to be, and follows it there:
+// never fewer than there were, or are to be, and never more than one above.
 func (f *fleet) target(n int) {
 	f.t.Helper()
+	now := len(f.voters())
+	f.phase(min(now, n), max(now, n)+1)
 	f.eventually(f.seat, "target", strconv.Itoa(n), "--yes", "--by", "anna")
 	f.until(fmt.Sprintf("%d vote", n), func(s lab.Status) bool { return len(s.Voters()) == n && s.Decision.Operation == nil })
+	f.phase(n, n+1)
 }
 
 // voters are those of now.

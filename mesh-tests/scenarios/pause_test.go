@@ -80,7 +80,7 @@ func TestLeaderLosesPower(t *testing.T) {
 // All hosts lose their power at once, and boot: the same voters, the same data.
 func TestColdStart(t *testing.T) {
 	f := begin(t, five)
-	f.rules.Outage = true
+	quorum := f.outage()
 	var off errgroup.Group
 	for _, n := range f.Nodes {
 		off.Go(func() error { return n.PowerOff(t.Context()) })
@@ -90,6 +90,8 @@ func TestColdStart(t *testing.T) {
 		f.do(n.Boot())
 	}
 	f.ended("all boot", nil)
+	f.until("one leads", oneLeads)
+	quorum()
 	f.well("h1", "h2", "h3")
 	f.quiet()
 }
