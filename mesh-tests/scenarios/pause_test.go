@@ -27,8 +27,11 @@ func TestPausedVoter(t *testing.T) {
 	})
 	f.down("h3")
 	f.until("a command says so too", func(s lab.Status) bool { return s.Refuses(membership.VoterDown, "h3") })
-	f.measured("h3", fitness.RTT, "its round trips are over the limit: lost pings are samples", func(r fitness.Reading) bool {
-		return r.Band == fitness.Over && r.Lost > 0
+	f.wait("round trips to it are over the limit: lost pings are samples", func() bool {
+		all, err := f.Node("h1").Readings(t.Context(), "h1")
+		return err == nil && slices.ContainsFunc(all, func(r fitness.Reading) bool {
+			return r.Signal == fitness.RTT && r.Peer == "h3" && r.Band == fitness.Over && r.Lost > 0
+		})
 	})
 	slowNow, all := f.roundTrips("h1", "h3")
 	t.Logf("etcd on h1 tells of %d round trips to h3, %d of them slow", all, slowNow)
