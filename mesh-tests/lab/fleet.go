@@ -100,6 +100,10 @@ func NewFleet(ctx context.Context, p Plan) (_ *Fleet, err error) {
 	return f, f.start(ctx, d)
 }
 
+// Backing is the folder of a host from which its Disk passes everything through:
+// what is on it is still there once the Disk is gone.
+const Backing = "disk"
+
 // mount puts the data of hosts on disks of their own.
 func (f *Fleet) mount(d *demo.Fleet, p Plan) error {
 	f.disks, f.spaces = map[string]*Disk{}, map[string]*Space{}
@@ -117,7 +121,7 @@ func (f *Fleet) mount(d *demo.Fleet, p Plan) error {
 		if err != nil {
 			return err
 		}
-		backing := h.Path("disk")
+		backing := h.Path(Backing)
 		if err := os.Mkdir(backing, 0o700); err != nil {
 			return fmt.Errorf("lab: %s: %w", name, err)
 		}

@@ -4,5 +4,5 @@ import "testing"
 
 // It turns slow once it votes, and before the old voter is removed.
 func TestNewVoterTurnsBad(t *testing.T) {
-	turnsBad(t, fourVote)
+	begin(t, five).turnsBad(fourVote, slow, func() error { return nil })
 }
