@@ -95,7 +95,8 @@ var byCommand = map[string]string{
 	`suffrage() { ./suffrage "$@" --config /tmp/fleet/h1/suffrage.yaml; }`:                          "typed",
 	`suffrage target 5 --reason "two racks" --yes`:                                                  "TestFleetGrowsAndShrinks",
 	`suffrage target 5 --reason "room for two failures"`:                                            "TestFleetGrowsAndShrinks",
-	"suffrage remove-dead h3": "TestFleetLosesAHost",
+	"suffrage remove-dead h3":    "TestFleetLosesAHost",
+	"suffrage qualify --for 24h": "TestFleetInTrouble",
 
 	// As docs/k3s-install.md has them: whoever runs etcd, they are the same.
 	"sudo suffrage status":                                        Run,
