@@ -12,7 +12,7 @@ import (
 
 const (
 	// pause lies between two calls of one client.
-	pause = 10 * time.Millisecond
+	pause = 30 * time.Millisecond
 	// try is how long one call may take, writePatience how long a client tries
 	// again until a write counts as failed: a put that was forwarded to a leader
 	// that is gone is lost and waits for nothing.

@@ -31,6 +31,8 @@ type Plan struct {
 	Controllers []string
 	// Disks are the hosts whose data is on a Disk, Spaces those with it on a Space.
 	Disks, Spaces []string
+	// Period is the time between two samples, 0 for 25 ms.
+	Period time.Duration
 	// StallTime is controller.stall_time of the settings, 0 for 20 s.
 	StallTime fitness.Duration
 	// Clocks are by how much those of hosts are off. They need ClockProgram, which

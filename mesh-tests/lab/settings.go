@@ -9,8 +9,11 @@ import (
 	"suffrage/membership"
 )
 
-// The windows are of five seconds instead of five minutes, and all hosts share
-// one machine's memory. Whatever else a settings file has is left to its default,
+// Period is the time between two samples, unless a Plan has another: windows are of two and a half seconds
+// instead of five minutes.
+const Period = 25 * time.Millisecond
+
+// All hosts share one machine's memory. Whatever else a settings file has is left to its default,
 // as on real hosts.
 const (
 	quota     = 256 << 20
@@ -25,7 +28,7 @@ func (p Plan) settings(f *demo.Fleet, h demo.Host) (any, error) {
 		"dir":  h.Dir,
 		"data": h.Path(demo.DataDir),
 		"agent": section{
-			"zone": h.Zone, "unit": h.Path(demo.UnitSocket), "period": "50ms", "ping_timeout": "1s",
+			"zone": h.Zone, "unit": h.Path(demo.UnitSocket), "period": cmp.Or(p.Period, Period).String(), "ping_timeout": "500ms",
 		},
 		"member": section{"initial_cluster": f.InitialCluster(), "quota": quota},
 		"etcd":   section{"endpoints": f.ClientURLs()},

@@ -26,7 +26,7 @@ func TestSlowDisk(t *testing.T) {
 	f.measured(out, "the probe is slow, and etcd is not", func(r fitness.Reading) bool {
 		return r.Band == fitness.Under && r.DecidedBy == "histogram" && r.Probe != nil
 	})
-	f.planless(2 * window)
+	f.planless(4 * window)
 	disk.Slow("", 0)
 	disk.Slow(datastore, 20*time.Millisecond)
 	f.fault("each fsync of its etcd takes 20 ms, and no other", nil)
@@ -56,9 +56,11 @@ func TestSlowDiskByProbe(t *testing.T) {
 	f.well(f.after(op)...)
 }
 
-// beginWithDisks gives a fleet whose voters have disks of their own.
+// beginWithDisks gives a fleet whose voters have disks of their own. Its windows are of
+// five seconds: in shorter ones a slow disk is not written to a hundred times.
 func beginWithDisks(t *testing.T) *fleet {
 	p := five
+	p.Period = 2 * lab.Period
 	p.Disks = []string{"h1", "h2", "h3"}
 	return beginFit(t, p)
 }

@@ -10,12 +10,13 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"suffrage/fitness"
 	"suffrage/membership"
 	"suffrage/mesh-tests/lab"
 )
 
 // window is how long a hundred samples take here.
-const window = 5 * time.Second
+const window = fitness.WindowSize * lab.Period
 
 // command is one of the owner's, on a host, that has to succeed.
 func (f *fleet) command(host string, args ...string) string {
