@@ -204,9 +204,9 @@ func (f *fleet) recovery() {
 	for _, command := range f.of("docs/recovery.md") {
 		hosts := []string{"h3"}
 		switch {
-		case strings.HasPrefix(command, "systemctl disable"):
+		case strings.HasPrefix(command, "sudo systemctl disable"):
 			hosts = f.voters
-		case strings.HasPrefix(command, "mv "), command == "systemctl enable suffrage-member", strings.HasSuffix(command, " standby check"):
+		case strings.HasPrefix(command, "sudo mv "), command == "sudo systemctl enable suffrage-member", strings.HasSuffix(command, " standby check"):
 			hosts = []string{"h1", "h2"}
 		case strings.Contains(command, "cluster reset"):
 			id = f.reset(command)
