@@ -68,7 +68,7 @@ var installed = map[string]string{
 // Nobody logs in as root, and what is under these belongs to the user suffrage, with no
 // right for others: pages that are typed by a person with a home and sudo say so.
 func TestDocsSayWhoMay(t *testing.T) {
-	for _, page := range []string{"docs/install.md", "docs/identity.md", "docs/report.md", "docs/k3s-install.md"} {
+	for _, page := range []string{"docs/install.md", "docs/identity.md", "docs/report.md", "docs/k3s-install.md", "docs/recovery.md"} {
 		for _, b := range pages.Blocks(pages.Read(t, page)) {
 			for _, command := range b.Commands() {
 				where := fmt.Sprintf("%s:%d shows %q", page, b.Line, command)

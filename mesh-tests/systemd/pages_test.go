@@ -17,7 +17,7 @@ import (
 
 // pagesSettings are those of a fleet that has all that the pages speak of. A cooldown is
 // the stall time and a window.
-const pagesSettings = swapSettings + `  stall_time: 20s
+const pagesSettings = swapSettings + `  stall_time: 1m
   page: {listen: "ADDRESS:7403"}
 endpoint:
   listen: 127.0.0.1:2379
@@ -204,9 +204,9 @@ func (f *fleet) recovery() {
 	for _, command := range f.of("docs/recovery.md") {
 		hosts := []string{"h3"}
 		switch {
-		case strings.HasPrefix(command, "systemctl disable"):
+		case strings.HasPrefix(command, "sudo systemctl disable"):
 			hosts = f.voters
-		case strings.HasPrefix(command, "mv "), command == "systemctl enable suffrage-member", strings.HasSuffix(command, " standby check"):
+		case strings.HasPrefix(command, "sudo mv "), command == "sudo systemctl enable suffrage-member", strings.HasSuffix(command, " standby check"):
 			hosts = []string{"h1", "h2"}
 		case strings.Contains(command, "cluster reset"):
 			id = f.reset(command)
