@@ -33,8 +33,9 @@ type Plan struct {
 	Disks, Spaces []string
 	// Period is the time between two samples, 0 for 25 ms.
 	Period time.Duration
-	// StallTime is controller.stall_time of the settings, 0 for 20 s.
-	StallTime fitness.Duration
+	// StallTime is controller.stall_time of the settings, 0 for 20 s; Soak is
+	// controller.soak, 0 for 3 s.
+	StallTime, Soak fitness.Duration
 	// Clocks are by how much those of hosts are off. They need ClockProgram, which
 	// mesh-tests/clock.sh builds.
 	Clocks       map[string]time.Duration

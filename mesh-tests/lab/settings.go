@@ -18,6 +18,7 @@ const Period = 25 * time.Millisecond
 const (
 	quota     = 256 << 20
 	stallTime = fitness.Duration(20 * time.Second)
+	soak      = fitness.Duration(3 * time.Second)
 )
 
 // settings is the content of a host's settings file.
@@ -33,7 +34,7 @@ func (p Plan) settings(f *demo.Fleet, h demo.Host) (any, error) {
 		"member": section{"initial_cluster": f.InitialCluster(), "quota": quota},
 		"etcd":   section{"endpoints": f.ClientURLs()},
 		"controller": section{
-			"mode": membership.Active, "round": "500ms", "soak": "3s", "session_ttl": "7s", "stall_time": cmp.Or(p.StallTime, stallTime),
+			"mode": membership.Active, "round": "500ms", "soak": cmp.Or(p.Soak, soak), "session_ttl": "7s", "stall_time": cmp.Or(p.StallTime, stallTime),
 			"lease":  section{"duration": "15s", "renew": "1s"},
 			"limits": section{"storage_quota": quota, "memory_used_max": 1},
 		},

@@ -127,6 +127,7 @@ func (f *fleet) completed(op membership.Operation) membership.Operation {
 	f.eventually(f.seat, "clear-quarantine", op.In)
 	if op = f.ask(op.Out, op.In); op.Outcome != membership.Completed {
 		f.fail("asked for again: %s %s (%s)", op.ID, op.Outcome, op.TurnedBack)
+		f.t.FailNow() // what comes next needs the voters that it leaves
 	}
 	return op
 }

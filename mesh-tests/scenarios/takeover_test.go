@@ -22,11 +22,12 @@ func (f *fleet) heldLease() (lease.Seen, error) {
 // when the record that was taken over was not yet written, on this machine's own
 // clock, so the Lease has run that long at least, however busy the machine is.
 func (f *fleet) takeover(from func(holder string) error) error {
+	read := time.Now()
 	first, err := f.heldLease()
 	if err != nil {
 		return err
 	}
-	done, last, read, before := false, first.Version, time.Now(), time.Time{}
+	done, last, before := false, first.Version, time.Time{}
 	for began := time.Now(); time.Since(began) < far; time.Sleep(50 * time.Millisecond) {
 		asked := time.Now()
 		seen, err := f.heldLease()
