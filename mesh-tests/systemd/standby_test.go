@@ -159,6 +159,9 @@ func TestK3sStandby(t *testing.T) {
 		h.put("/etc/systemd/system/"+unit, "[Service]\nType=notify\nNotifyAccess=all\nRestart=always\nRestartSec=1\nExecStart=/usr/local/bin/k3s "+role+"\n\n[Install]\nWantedBy=multi-user.target\n")
 	}
 	h.run("systemctl", "daemon-reload")
+	if _, err := os.Stat(h.inside("/var/lib/rancher")); err == nil {
+		t.Fatal("K3s ran here before: its first time is the case")
+	}
 	f.prepare()
 	if said := h.run("suffrage", "standby", "prepare"); !strings.HasPrefix(said, "nothing to do\n") {
 		t.Errorf("prepared again: %s", said)
@@ -169,6 +172,10 @@ func TestK3sStandby(t *testing.T) {
 		}
 	}
 	h.reboot()
+	eventually(t, "the agent runs, and may write where K3s will", func() bool {
+		_, err := os.Stat(h.inside("/var/lib/rancher/k3s/suffrage"))
+		return err == nil && h.show(agentUnit, "SubState") == "running"
+	})
 	eventually(t, "K3s's agent runs", func() bool { return h.show("k3s-agent.service", "ActiveState") == "active" })
 	if got := h.show("k3s.service", "ActiveState"); got != "inactive" {
 		t.Errorf("K3s's server is %s behind the fence", got)

@@ -166,6 +166,14 @@ func (h Host) k3sData(s host.Settings) Check {
 	return ok(name, "")
 }
 
+// k3sDirectories are those of K3s in which the agent writes; none without K3s.
+func (h Host) k3sDirectories() []string {
+	if h.K3s == nil {
+		return nil
+	}
+	return []string{filepath.Dir(h.K3s.ConfigDir), h.K3s.DataDir}
+}
+
 // k3sDataDir is K3s's own.
 const k3sDataDir = "/var/lib/rancher/k3s"
 

@@ -33,6 +33,7 @@ func TestK3sCheck(t *testing.T) {
 		r := k3sRig(t)
 		r.must(os.Mkdir(r.at(r.Data), 0o750))
 		r.put(r.Data+"/fence.json", "{}\n")
+		r.must(os.MkdirAll(r.at(r.K3s.DataDir), 0o755))
 		for _, s := range r.shipped() {
 			r.put(s.path, s.content)
 		}
@@ -72,6 +73,7 @@ func TestK3sCheck(t *testing.T) {
 			r.must(r.systemd.Reload(t.Context()))
 		}, "unit k3s.service", Missing, "is not there"},
 		{"no fence: a boot would start the server", func(r *rig) { r.must(os.Remove(r.at(r.Data + "/fence.json"))) }, "fence ", Missing, "must not start"},
+		{"K3s never ran here", func(r *rig) { r.must(os.RemoveAll(r.at(r.K3s.DataDir))) }, "directory /var/lib/rancher/k3s", Missing, "226/NAMESPACE"},
 		{"no node-ip", config("token: x\n"), "k3s ", Missing, "node-ip is not set"},
 		{"another node-ip", config("token: x\nnode-ip: [10.0.0.4]\n"), "k3s ", Wrong, "node-ip is 10.0.0.4"},
 		{"cluster-init left behind", config("token: x\nnode-ip: 100.64.0.4\ncluster-init: true\n"), "k3s ", Wrong, "cluster-init"},
