@@ -74,6 +74,9 @@ func TestK3sCheck(t *testing.T) {
 		}, "unit k3s.service", Missing, "is not there"},
 		{"no fence: a boot would start the server", func(r *rig) { r.must(os.Remove(r.at(r.Data + "/fence.json"))) }, "fence ", Missing, "must not start"},
 		{"K3s never ran here", func(r *rig) { r.must(os.RemoveAll(r.at(r.K3s.DataDir))) }, "directory /var/lib/rancher/k3s", Missing, "226/NAMESPACE"},
+		{"a stranger where servers join", func(r *rig) {
+			r.put("/proc/self/net/tcp", "  sl\n   0: 00000000:192B 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 4711 1 0\n")
+		}, "port 100.64.0.4:6443", Wrong, "another process"},
 		{"no node-ip", config("token: x\n"), "k3s ", Missing, "node-ip is not set"},
 		{"another node-ip", config("token: x\nnode-ip: [10.0.0.4]\n"), "k3s ", Wrong, "node-ip is 10.0.0.4"},
 		{"cluster-init left behind", config("token: x\nnode-ip: 100.64.0.4\ncluster-init: true\n"), "k3s ", Wrong, "cluster-init"},
