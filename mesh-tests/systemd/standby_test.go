@@ -201,12 +201,14 @@ func TestK3sStandby(t *testing.T) {
 	h := f.hosts["h1"]
 	h.put("/usr/local/bin/k3s", "#!/bin/sh\n[ \"$1\" != --version ] || { echo 'k3s version v1.34.2+k3s1 (abc)'; exit; }\nsystemd-notify --ready; exec sleep infinity\n")
 	h.run("chmod", "0755", "/usr/local/bin/k3s")
-	h.run("mkdir", "-p", "/var/lib/rancher/k3s") // as its agent has made it
 	h.put("/etc/rancher/k3s/config.yaml", "node-ip: "+h.address+"\ntoken: secret\n")
 	for unit, role := range map[string]string{"k3s.service": "server", "k3s-agent.service": "agent"} {
 		h.put("/etc/systemd/system/"+unit, "[Service]\nType=notify\nNotifyAccess=all\nRestart=always\nRestartSec=1\nExecStart=/usr/local/bin/k3s "+role+"\n\n[Install]\nWantedBy=multi-user.target\n")
 	}
 	h.run("systemctl", "daemon-reload")
+	if _, err := os.Stat(h.inside("/var/lib/rancher")); err == nil {
+		t.Fatal("K3s ran here before: its first time is the case")
+	}
 	f.k3sInstalled()
 	for _, file := range []string{"host.key", "kubeconfig"} {
 		if got := strings.TrimSpace(h.run("stat", "-c", "%U %a", "/etc/suffrage/"+file)); got != "root 600" {
@@ -221,6 +223,10 @@ func TestK3sStandby(t *testing.T) {
 	}
 	eventually(t, "Suffrage's agent runs", func() bool { return h.show(agentUnit, "ActiveState") == "active" })
 	h.reboot()
+	eventually(t, "the agent runs, and may write where K3s will", func() bool {
+		_, err := os.Stat(h.inside("/var/lib/rancher/k3s/suffrage"))
+		return err == nil && h.show(agentUnit, "SubState") == "running"
+	})
 	eventually(t, "K3s's agent runs", func() bool { return h.show("k3s-agent.service", "ActiveState") == "active" })
 	if got := h.show("k3s.service", "ActiveState"); got != "inactive" {
 		t.Errorf("K3s's server is %s behind the fence", got)
