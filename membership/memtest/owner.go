@@ -9,7 +9,7 @@ import (
 
 // asks puts the owner's request; one for a number of voters gives way to another.
 func (s *Sim) asks(q membership.Request) {
-	if s.Request != nil && (s.Request.Target == 0 || q.Regrade != "") {
+	if s.Request != nil && !q.Displaces(*s.Request) && (s.Request.Target == 0 || q.Target == 0) {
 		return
 	}
 	q.By, q.At = "anna", s.soon()
@@ -42,7 +42,7 @@ func (s *Sim) saysDead() {
 // tidies is the owner once nothing goes wrong any more: what a stopped operation
 // left is put right by hand, and as many voters are asked for as there can be.
 func (s *Sim) tidies() {
-	if s.Lease.Open != nil || s.Request != nil || len(s.late) > 0 {
+	if s.Lease.Open != nil || s.Request != nil && s.Request.Target == 0 || len(s.late) > 0 {
 		return
 	}
 	for _, m := range s.Voters() {
@@ -50,6 +50,9 @@ func (s *Sim) tidies() {
 			s.asks(membership.Request{Regrade: h.Name, To: fitness.Full})
 			return
 		}
+	}
+	if s.Request != nil {
+		return
 	}
 	by := &Caller{Name: "owner", Foreign: true, ViewAt: s.soon()}
 	for _, m := range slices.Clone(s.Members) {
