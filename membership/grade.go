@@ -93,10 +93,12 @@ func (a *assessment) belowFull(p *Plan) []Refusal {
 // other. With fewer than three voters it is held all the same, since the restart of
 // one would take the quorum with it.
 func (a *assessment) holding(p *Plan, said []Refusal) []Refusal {
+	n := len(a.in.View.Voters())
 	switch q := a.in.Request; {
 	case p != nil && p.To == fitness.Full:
 		return uncounted(said)
-	case p == nil && q != nil && q.Target == len(a.in.View.Voters()): // there is nothing to hold back, and the request is over
+	// There is nothing to hold back, and the request is over; or it would not be held.
+	case p == nil && q != nil && q.Target != 0 && (q.Target == n || n < 3):
 		return said
 	}
 	return append(said, a.belowFull(p)...)
