@@ -127,7 +127,7 @@ var flavours = []struct {
 	kinds    []string
 }{
 	{"etcd", simulate, failedOnce, []string{"swap", "grow", "shrink", "remove"}},
-	{"k3s", simulateK3s, nil, []string{"swap", "grow", "regrade"}},
+	{"k3s", simulateK3s, nil, []string{"swap", "grow", "shrink", "regrade", "remove"}},
 }
 
 func TestSimulation(t *testing.T) {
