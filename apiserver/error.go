@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/url"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
@@ -26,6 +28,20 @@ func (e *Error) Error() string {
 }
 
 func (e *Error) Unwrap() error { return e.Err }
+
+// Away reports whether an error of a call is that nobody answered it, or a server that
+// cannot serve now. One that says no is there, and says the same to everybody.
+func Away(err error) bool {
+	e := (*Error)(nil)
+	if !errors.As(err, &e) || errors.Is(e.Err, context.Canceled) {
+		return false
+	}
+	if said := apierrors.APIStatus(nil); errors.As(e.Err, &said) {
+		return said.Status().Code >= http.StatusInternalServerError
+	}
+	lost := (*url.Error)(nil)
+	return errors.As(e.Err, &lost) || errors.Is(e.Err, context.DeadlineExceeded)
+}
 
 // Failed says what was done when err came. help is used where the error itself
 // does not say what would.

@@ -8,11 +8,12 @@ import (
 
 // Begin is the operation that carries out a plan. The term is the Lease's, so
 // that no two operations have one ID; inPeer is the peer URL that the newcomer
-// will have, if there is one. It is by whoever asked for it, else by the one given.
+// will have, if there is one. It is by whoever asked for it, else by the one given:
+// nobody asks for a step up who waits for a number of voters.
 func Begin(in Inputs, p Plan, term uint64, by, inPeer string) Operation {
 	a := assess(in)
-	if in.Request != nil {
-		by = in.Request.By
+	if q := in.Request; q != nil && (q.Target == 0 || p.Regrade == "") {
+		by = q.By
 	}
 	op := Operation{
 		ID:  fmt.Sprintf("%s-%d", strings.ToLower(in.Now.UTC().Format("20060102t150405")), term),

@@ -18,7 +18,8 @@ import (
 // whole window would leave fewer violating pairs. Where that something is memory
 // alone, and K3s runs etcd, a regrade goes before it. Anything else is a refusal
 // with its reason; all of them are given, not the first. While the owner asks
-// for something, that is planned or refused and nothing else is.
+// for something, that is planned or refused and nothing else is, but for a step up
+// that is due while a number of voters is waited for, since it waits for that.
 func Decide(in Inputs) Decision {
 	a := assess(in)
 	d := Decision{At: in.Now, Mode: in.Policy.Mode, Voters: len(in.View.Voters()), Warnings: a.warnings(),
@@ -37,7 +38,7 @@ func Decide(in Inputs) Decision {
 		refusals = append(refusals, guardView(in)...)
 		if in.Request != nil {
 			d.Plan, refusals = a.onRequest(*in.Request, d.Verdicts, refusals)
-			d.conclude(append(refusals, a.belowFull(d.Plan)...), in)
+			d.conclude(a.holding(d.Plan, refusals), in)
 			return d
 		}
 		many := a.manyUnfit()
@@ -47,7 +48,7 @@ func Decide(in Inputs) Decision {
 			plan, why := a.change(d.Verdicts)
 			d.Plan, refusals = plan, append(refusals, why...)
 		}
-		refusals = append(refusals, a.belowFull(d.Plan)...)
+		refusals = a.holding(d.Plan, refusals)
 	}
 	d.conclude(refusals, in)
 	return d

@@ -109,7 +109,7 @@ func (m *motion) join() (*Act, []Refusal) {
 // the number.
 func (m *motion) startHeld(step string) []Refusal {
 	m.op.at(step, m.in0().Now)
-	held := slices.Concat(Guards(*m.in0()), guardView(*m.in0()), m.belowFull(m.op.plan()))
+	held := m.holding(m.op.plan(), slices.Concat(Guards(*m.in0()), guardView(*m.in0())))
 	var mends []Code
 	switch {
 	case m.op.Regrade != "":

@@ -87,9 +87,37 @@ func (a *assessment) belowFull(p *Plan) []Refusal {
 	return held
 }
 
+// holding is what holds a plan back, of all that is said: beside it a voter below
+// full does; and before a step up the number of voters does not. It makes nobody a
+// member, and until it is done that number cannot be mended: each would wait for the
+// other. With fewer than three voters it is held all the same, since the restart of
+// one would take the quorum with it.
+func (a *assessment) holding(p *Plan, said []Refusal) []Refusal {
+	n := len(a.in.View.Voters())
+	switch q := a.in.Request; {
+	case p != nil && p.To == fitness.Full:
+		return uncounted(said)
+	// There is nothing to hold back, and the request is over; or it would not be held.
+	case p == nil && q != nil && q.Target != 0 && (q.Target == n || n < 3):
+		return said
+	}
+	return append(said, a.belowFull(p)...)
+}
+
+// uncounted leaves out that the voters are not as many as they should be, but that
+// they are too few to do without one.
+func uncounted(said []Refusal) []Refusal {
+	return slices.DeleteFunc(slices.Clone(said), func(r Refusal) bool {
+		return slices.Contains([]Code{BelowTarget, ExtraVoter, EvenTarget, AtCeiling}, r.Code)
+	})
+}
+
 // notFull says why a voter is below full, and what makes it full again.
 func (a *assessment) notFull(host string) Refusal {
-	op, up := a.regraded(host), "suffrage regrade "+host+" full"
+	op, up, lifts := a.regraded(host), "suffrage regrade "+host+" full", "lifts by itself, or: "
+	if grow := "suffrage target 3; then: "; len(a.voters) < 3 {
+		up, lifts = grow+up, "lifts by itself with three voters or more, or: "
+	}
 	switch {
 	case op == nil:
 		return owner(GradeNotFull, host, "it is etcd-only, and no operation is known that made it so", up)
@@ -104,7 +132,15 @@ func (a *assessment) notFull(host string) Refusal {
 		now = fmt.Sprintf("%s available", r.Figure.Text("B"))
 	}
 	held := hold(GradeNotFull, host, fmt.Sprintf("it is etcd-only since %s, for want of memory; %s, and it steps back up with %s for a whole window, not before %s",
-		stamp(op.Ended), now, need.Text("B"), stamp(op.Ended.Add(regradeRest))), "lifts by itself, or: "+up+"; or take its vote: suffrage swap "+host+" IN")
+		stamp(op.Ended), now, need.Text("B"), stamp(op.Ended.Add(regradeRest))), lifts+up+a.orSwap(host))
 	held.Figures = []Datum{{Name: string(fitness.Memory), Value: r.Figure, Limit: &need, Unit: "B", Count: r.Count, Since: r.Since}}
 	return held
+}
+
+// orSwap is the other way out, where the number of voters does not hold a swap back.
+func (a *assessment) orSwap(host string) string {
+	if len(a.voters) != a.in.Policy.Target || a.in.Request != nil && a.in.Request.Target != 0 {
+		return ""
+	}
+	return "; or take its vote: suffrage swap " + host + " IN"
 }

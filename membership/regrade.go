@@ -59,6 +59,16 @@ func (a *assessment) dueRegrades() []*Plan {
 	return append(up, down...)
 }
 
+// dueUp is the step up that is due, nil where none is.
+func (a *assessment) dueUp() *Plan {
+	for _, p := range a.dueRegrades() {
+		if p.To == fitness.Full {
+			return p
+		}
+	}
+	return nil
+}
+
 // hasRoom: every sample of the window, which is what the lowest of them says, has
 // the floor and the headroom.
 func (a *assessment) hasRoom(host string) bool {

@@ -77,6 +77,13 @@ func (r Request) Over(d Decision) bool {
 	return d.Operation == nil && (d.Kind == Steady || slices.ContainsFunc(d.Refusals, func(x Refusal) bool { return x.Kind == Reject }))
 }
 
+// Displaces reports whether it takes the place of one that is there. Only one for a
+// number of voters gives way, which may wait without end for just this: for the dead
+// voter that is to go, or for the server that is to be full.
+func (r Request) Displaces(there Request) bool {
+	return there.Target != 0 && (r.Dead != "" || r.To == fitness.Full)
+}
+
 // Same reports whether it is one and the same request.
 func (r Request) Same(o Request) bool {
 	at := r.At.Equal(o.At)
@@ -127,6 +134,9 @@ func (a *assessment) onRequest(q Request, verdicts []fitness.Verdict, said []Ref
 	case q.Target != 0:
 		return a.resize(q, verdicts, said)
 	case q.Regrade != "":
+		if q.To == fitness.Full {
+			said = uncounted(said)
+		}
 		return a.askedRegrade(q, said)
 	}
 	said = append(said, a.manyUnfit()...)

@@ -51,6 +51,10 @@ func (a *assessment) resize(q Request, verdicts []fitness.Verdict, said []Refusa
 	if bad := a.impossible(q); len(bad) > 0 || n == q.Target {
 		return nil, append(said, bad...)
 	}
+	// No vote moves before it is done, and with fewer than three it cannot be.
+	if up := a.dueUp(); up != nil && n >= 3 {
+		return up, slices.Concat(said, a.waits("; then: "+up.String()))
+	}
 	var plan *Plan
 	var held []Refusal
 	if n < q.Target {

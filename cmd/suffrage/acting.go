@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"time"
 
+	"suffrage/apiserver"
 	"suffrage/identity"
 	"suffrage/lease"
 	"suffrage/membership"
@@ -26,6 +27,7 @@ func (f *fleet) acting(log *slog.Logger) *control.Acting {
 	cfg.ElectionTimeout, cfg.Log = f.Member.ElectionTimeout, log
 	return &control.Acting{
 		Host: f.Host,
+		Away: apiserver.Away,
 		Pace: pace,
 		Peek: func(ctx context.Context) (*membership.Operation, error) {
 			ctx, cancel := context.WithTimeout(ctx, f.callTimeout())

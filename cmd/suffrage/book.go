@@ -28,6 +28,10 @@ const recent = 50
 func (b book) Read(ctx context.Context) (e control.Entries, err error) {
 	ctx, cancel := context.WithTimeout(ctx, b.timeout)
 	defer cancel()
+	// Before what an API server has to answer: without it one gives way to another.
+	if e.Controllers, err = etcd.Controllers(ctx, b.kv); err != nil {
+		return e, err
+	}
 	if e.Marks, e.Foreign, err = marks(ctx, b.kv, b.nodes); err != nil {
 		return e, err
 	}
@@ -42,9 +46,6 @@ func (b book) Read(ctx context.Context) (e control.Entries, err error) {
 	}
 	e.Say = said.Fill
 	if e.Removals, err = b.removals(ctx); err != nil {
-		return e, err
-	}
-	if e.Controllers, err = etcd.Controllers(ctx, b.kv); err != nil {
 		return e, err
 	}
 	e.Operations, err = etcd.Operations(ctx, b.kv, recent)

@@ -35,7 +35,10 @@ changed decision in a bounded directory. Mode dry-run: it changes nothing.
 
 On controller.metrics it serves /metrics, /livez, /readyz and /decision, on
 controller.page.listen a page for the browser, whether it leads or stands by.
-It ends with exit code 1 when it loses leadership: let systemd start it again.`,
+It ends with exit code 1 when it loses leadership: let systemd start it again. Where
+a Kubernetes API server is asked and has not answered for a minute, a leader ends so
+too if another controller waits; and one that it does not answer waits outside the
+election while another leads.`,
 		Example: "  suffrage controller --config /etc/suffrage/suffrage.yaml",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -86,7 +89,11 @@ func (f *fleet) runController(c *cobra.Command) error {
 		group.Go(func() error { return f.remover(who, log).Run(ctx) })
 	}
 	loop.Acting = f.acting(log)
+	standing := f.candidacy(log)
 	group.Go(func() error {
+		if err := standing.wait(ctx); err != nil {
+			return err
+		}
 		return etcd.Lead(ctx, f.client, who, f.Controller.SessionTTL.Std(), func(ctx context.Context, l etcd.Leadership) error {
 			log.Info("leading", "instance", l.Instance)
 			loop.Gatherer = f.gatherer(&l)

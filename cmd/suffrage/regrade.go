@@ -20,7 +20,9 @@ docs/k3s.md. A server that you make etcd-only stays so until you say full.
 
 How much memory there is, and when the last regrade was, is nothing against it.
 Every guard is: it restarts K3s on HOST, so for some seconds the other voters have
-to do without it.
+to do without it. Another number of voters than there should be is nothing against
+full, and where a number of voters is waited for this takes the place of that
+request: ask for the number again afterwards.
 
 It looks first, and where the regrade would be refused it says why and asks for
 nothing. Else it shows the steps, asks, hands it to the controller that leads and

@@ -143,7 +143,7 @@ func inTheWay(in membership.Inputs, q membership.Request) error {
 	case in.Open != nil:
 		return fmt.Errorf("nothing was asked for: one operation at a time, and %s (%s), asked by %s, has been open since %s: suffrage operations show %[1]s",
 			in.Open.ID, in.Open.Title(), in.Open.By, stampOf(in.Open.Begun))
-	case in.Request != nil && q.Dead != "" && in.Request.Target != 0: // it takes its place
+	case in.Request != nil && q.Displaces(*in.Request):
 	case in.Request != nil:
 		return fmt.Errorf("nothing was asked for: one request at a time, and there is one since %s: %s; %s", stampOf(in.Request.At), in.Request, lifts(*in.Request))
 	}

@@ -20,6 +20,9 @@ type Acting struct {
 	// Host is the one that this controller runs on. It is never demoted or regraded
 	// from here: leadership is handed over first.
 	Host string
+	// Away reports whether an error of the Book's is that the API server of this
+	// controller does not answer it; nil where it asks none.
+	Away func(error) bool
 	// Pace is the longest pause between two rounds while the Lease is held.
 	Pace time.Duration
 }
@@ -60,7 +63,14 @@ func (l *Loop) wanted(in membership.Inputs, d membership.Decision) string {
 // such as a learner that catches up, mostly comes soon, so the first pauses are
 // short, each twice the one before, up to Pace.
 func (l *Loop) act(ctx context.Context, purpose string) error {
-	err := l.Acting.Take(ctx, purpose, func(ctx context.Context, o *Operator, open func() (*membership.Operation, error)) error {
+	taking, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	patience := time.AfterFunc(takeTime, func() { stop(errNothing) })
+	defer patience.Stop()
+	err := l.Acting.Take(taking, purpose, func(ctx context.Context, o *Operator, open func() (*membership.Operation, error)) error {
+		if !patience.Stop() {
+			return errNothing
+		}
 		done, pause := map[string]bool{}, l.Acting.Pace
 		for {
 			did, err := l.step(ctx, o, open)
@@ -79,11 +89,16 @@ func (l *Loop) act(ctx context.Context, purpose string) error {
 			}
 		}
 	})
-	if errors.Is(err, errNothing) {
+	if errors.Is(err, errNothing) || ctx.Err() == nil && errors.Is(context.Cause(taking), errNothing) {
 		return nil
 	}
 	return err
 }
+
+// takeTime is how long the Lease is waited for before the next look: longer than a
+// silent holder may keep it, 10 minutes. Where its store does not answer nobody would
+// look any more.
+const takeTime = 15 * time.Minute
 
 // step is one round under the Lease, and names what it carried out. Guards are
 // asked again on what is seen now: the plan that led here may be void.

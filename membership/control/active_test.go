@@ -28,11 +28,19 @@ type armed struct {
 	obeys   bool // orders are answered, and show no effect
 	target  int  // what the owner said, 0 for nothing
 	k3s     bool // its servers are K3s's, and full
+	unread  error
+	waiting []string // controllers
+	deaf    bool     // the Lease's store does not answer
 }
 
 func (f *armed) Read(ctx context.Context) (Entries, error) {
 	e, err := f.testFleet.Read(ctx)
-	f.do(func() { e.Request = f.request })
+	f.do(func() {
+		e.Request, e.Controllers = f.request, f.waiting
+		if err == nil {
+			err = f.unread
+		}
+	})
 	if f.target != 0 {
 		e.Say = func(p *membership.Policy) { p.Target, p.Maximum = f.target, 6 }
 	}
@@ -85,9 +93,14 @@ func (f *armed) runFor(ctx context.Context, mode, on string) error {
 	}
 	l := &Loop{Gatherer: g, Round: period, Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Acting: &Acting{
 		Host: on, Pace: period,
+		Away: func(err error) bool { return errors.Is(err, errRefused) },
 		Peek: func(context.Context) (*membership.Operation, error) { return f.open, nil },
 		Take: func(ctx context.Context, _ string, lead Lead) error {
 			f.taken.Add(1)
+			if f.deaf {
+				<-ctx.Done()
+				return ctx.Err()
+			}
 			return lead(ctx, &Operator{Journal: f, Hosts: f, By: membership.ByController, ClearRequest: f.clear, Peer: func(h string) string { return "https://" + h }},
 				func() (*membership.Operation, error) { return f.open, nil })
 		},

@@ -73,6 +73,7 @@ type Gatherer struct {
 	voters   map[string]string // host → member ID, of the last view with a quorum
 	seen     map[string]since  // host name → how long its agent has (not) answered
 	previous *membership.Previous
+	unread   error // of the Book, in the newest look
 }
 
 type since struct {
@@ -121,6 +122,7 @@ func (g *Gatherer) Gather(ctx context.Context) (membership.Inputs, error) {
 	if err := ctx.Err(); err != nil {
 		return membership.Inputs{}, err
 	}
+	g.unread = entriesErr
 	now := time.Now()
 	view.At = now.UTC()
 	if view.Error == "" {

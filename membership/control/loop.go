@@ -28,7 +28,8 @@ type Loop struct {
 	// Acting is nil in dry-run.
 	Acting *Acting
 
-	key   string // of the decision that was reported last
+	key   string    // of the decision that was reported last
+	away  time.Time // since when the API server has not answered, zero while it does
 	leads atomic.Bool
 	last  atomic.Pointer[State]
 }
@@ -50,7 +51,7 @@ func (l *Loop) Last() *State { return l.last.Load() }
 
 // Run decides until the context ends. It leaves nothing behind.
 func (l *Loop) Run(ctx context.Context) error {
-	l.key = ""
+	l.key, l.away = "", time.Time{}
 	if l.Timeline != nil {
 		l.Timeline.Begin() // another controller may have led meanwhile
 	}
@@ -95,7 +96,8 @@ func (l *Loop) peek(ctx context.Context) (*membership.Operation, error) {
 	return open, nil
 }
 
-// look is one round up to its decision, and its report. o is the operator while
+// look is one round up to its decision, and its report, and ends with ErrAway where
+// another controller is to go on. o is the operator while
 // the Lease is held, nil while it is not.
 func (l *Loop) look(ctx context.Context, open *membership.Operation, o *Operator) (membership.Inputs, membership.Decision, error) {
 	began := time.Now()
@@ -127,7 +129,7 @@ func (l *Loop) look(ctx context.Context, open *membership.Operation, o *Operator
 			l.Log.Error("timeline not kept", "err", err)
 		}
 	}
-	return in, d, nil
+	return in, d, l.giveWay(in)
 }
 
 // changed reports a decision that says something else than the one before.

@@ -11,6 +11,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"suffrage/fitness"
 	"suffrage/lease"
 	"suffrage/membership"
 )
@@ -260,6 +261,24 @@ func testTarget(t *testing.T, ctx context.Context, kv *clientv3.Client) {
 		t.Errorf("once: %v", err)
 	}
 	if err := ClearRequest(ctx, kv, nil, dead); err != nil {
+		t.Fatal(err)
+	}
+	if err := SetTarget(ctx, kv, n, true); err != nil {
+		t.Fatal(err)
+	}
+	regrade := membership.Request{Regrade: "h2", To: fitness.EtcdOnly, By: "anna", At: n.At}
+	if err := PutRequest(ctx, kv, regrade); !errors.As(err, &requested) || requested.There.Target != 5 {
+		t.Errorf("a step down beside it: %v", err)
+	}
+	regrade.To = fitness.Full
+	if err := PutRequest(ctx, kv, regrade); err != nil {
+		t.Errorf("a step up, for which it waits, takes its place: %v", err)
+	}
+	is(5, &regrade)
+	if err := ClearRequest(ctx, kv, nil, regrade); err != nil {
+		t.Fatal(err)
+	}
+	if err := SetTarget(ctx, kv, n, true); err != nil {
 		t.Fatal(err)
 	}
 	n.Value, n.By = 7, "ben"

@@ -46,8 +46,8 @@ func readRequest(data []byte) (r membership.Request, err error) {
 }
 
 // PutRequest asks for something, unless something is asked for already: then the
-// error is a RequestedError. Only the removal of a dead voter takes the place of
-// a request for a number of voters, which could wait for that voter for ever.
+// error is a RequestedError. Only a request for a number of voters may give way to
+// it: see membership.Request.Displaces.
 func PutRequest(ctx context.Context, kv clientv3.KV, r membership.Request) error {
 	if err := r.Validate(); err != nil {
 		return fmt.Errorf("etcd: request: %w", err)
@@ -74,7 +74,7 @@ func PutRequest(ctx context.Context, kv clientv3.KV, r membership.Request) error
 		switch {
 		case err != nil:
 			return fmt.Errorf("etcd: there is a request at %s already, and it cannot be read: %w", requestKey, err)
-		case r.Dead == "" || there.Target == 0:
+		case !r.Displaces(there):
 			return &RequestedError{there}
 		}
 		rev = kvs[0].ModRevision

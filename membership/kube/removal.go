@@ -213,6 +213,14 @@ func (n *Nodes) get(ctx context.Context, host string) (node meta.PartialObjectMe
 	return list.Items[0], nil
 }
 
+// Answers asks the API server for the Node of a host; that there is none is an answer.
+func (n *Nodes) Answers(ctx context.Context, host string) error {
+	if _, err := n.get(ctx, host); !errors.Is(err, errNoNode) {
+		return err
+	}
+	return nil
+}
+
 // errNoNode: K3s removes the member of a Node that is deleted.
 var errNoNode = errors.New("there is no such Node")
 

@@ -75,13 +75,13 @@ func (k *checker) cause(r membership.Refusal, p *Controller) (lacks string) {
 }
 
 // numbers: somebody else, the owner, or an operation that the owner stopped made
-// another number of voters, or of those that are wanted.
+// another number of voters, or of those that are wanted, here or before.
 func (k *checker) numbers() bool {
 	stopped := false
 	for _, op := range k.c.History {
 		stopped = stopped || op.Outcome == membership.Stopped
 	}
-	return k.foreign || len(k.owner) > 0 || stopped
+	return k.foreign || len(k.owner) > 0 || stopped || k.lost
 }
 
 // lasting says why the cause of a refusal should be gone at the end, once all

@@ -191,7 +191,8 @@ func (s *Sim) mend(h *Host, in int) {
 	if h.dark && in > 1 { // its agent, its network and its etcd are of no use
 		in *= 20
 	}
-	if !h.Up && s.one(in) {
+	if !h.Up && s.one(in) && !s.keptOff(h) {
+		s.reinstalls(h)
 		h.Up, h.Agent, h.dark = true, true, false
 	}
 	if h.Gone && s.one(in) {

@@ -34,6 +34,7 @@ type checker struct {
 	taken     map[string]time.Time // operation → when somebody else changed what was not its own
 	stranger  string               // the operation and the member, while somebody else added one and changed nothing else
 	owner     []membership.Request // all that the owner asked for, the newest last
+	lost      bool                 // there were fewer voters than wanted from the start
 	giver     *Caller              // of the newest order
 }
 

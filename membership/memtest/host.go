@@ -58,6 +58,7 @@ type Host struct {
 	settings  fitness.Grade // of K3s, at its next start
 	stepped   bool          // by what Suffrage wrote
 	told      *Caller       // who told it to start
+	buried    bool          // its owner takes it for dead, and it is off (k3s)
 	leftover  bool          // it lost its member while nobody could reach its agent
 }
 

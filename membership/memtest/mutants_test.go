@@ -19,7 +19,7 @@ var mutants = []struct {
 	was, is         string
 }{
 	{"2", "a lost holder's writes are taken", "memtest/lease.go", "if c.Lease.Holder != holder || c.Lease.Term != term {", "if false {"},
-	{"3", "the guards are not asked again before the add", "forward.go", "held := slices.Concat(Guards(*m.in0()), guardView(*m.in0()), m.belowFull(m.op.plan()))", "held := guardView(*m.in0())"},
+	{"3", "the guards are not asked again before the add", "forward.go", "held := m.holding(m.op.plan(), slices.Concat(Guards(*m.in0()), guardView(*m.in0())))", "held := guardView(*m.in0())"},
 	{"3", "a voter that does not answer holds nothing back", "guard_voters.go", "for _, m := range in.View.Voters() {\n\t\tlag", "for _, m := range responding(in.View) {\n\t\tlag"},
 	{"4", "a promotion does not look at the voters", "forward.go", "if held := append(m.well(m.op.InMember), m.decisive()...); len(held) > 0 {", "if held := append(m.well(m.op.InMember), m.decisive()...); false {"},
 	{"5", "the newcomer's lag is not looked at", "forward.go", "if lag <= maxLagVoting {", "if lag <= 1<<60 {"},
@@ -52,6 +52,8 @@ var mutants = []struct {
 	{"6", "a leader is restarted", "regrading.go", "if m.leader == m.op.Regrade {", "if false {"},
 	{"11", "a regrade from before is left to come", "regrading.go", "back && s.Term < m.op.Term:", "false:"},
 	{"12", "a regrade counts when its settings are written", "memtest/host.go", "if h.Running && h.runs != h.settings {", "if false {"},
+	{"15", "the number of voters holds a step up back", "grade.go", "return slices.Contains([]Code{BelowTarget, ExtraVoter, EvenTarget, AtCeiling}, r.Code)", "return false"},
+	{"15", "a number of voters holds a due step up back", "target.go", "if up := a.dueUp(); up != nil && n >= 3 {", "if up := a.dueUp(); false {"},
 	{"16", "a host starts as a member of no cluster", "control/operator.go", "Operation: op.ID, Member: a.Member}", "Operation: op.ID, Member: \"new\"}"},
 }
 

@@ -9,7 +9,7 @@ import (
 
 // asks puts the owner's request; one for a number of voters gives way to another.
 func (s *Sim) asks(q membership.Request) {
-	if s.Request != nil && (s.Request.Target == 0 || q.Regrade != "") {
+	if s.Request != nil && !q.Displaces(*s.Request) && (s.Request.Target == 0 || q.Target == 0) {
 		return
 	}
 	q.By, q.At = "anna", s.soon()
@@ -24,12 +24,13 @@ func (s *Sim) asks(q membership.Request) {
 // none is, one goes dark and stays so for the most part.
 func (s *Sim) saysDead() {
 	voters := s.Voters()
-	if s.k3s != nil {
-		return // one that comes back joins again, which is its owner's to know
-	}
 	for _, m := range voters {
-		if !s.answers(m) && !s.one(4) || s.one(20) {
+		h := s.Host(m.Host)
+		switch {
+		case s.k3s != nil && h.Up: // one that comes back would join again: its owner sees to it that it is off
+		case !s.answers(m) && !s.one(4) || s.k3s == nil && s.one(20):
 			s.asks(membership.Request{Dead: m.Host, Member: m.ID})
+			h.buried = s.k3s != nil
 			return
 		}
 	}
@@ -39,17 +40,43 @@ func (s *Sim) saysDead() {
 	s.powerOff(h)
 }
 
+// keptOff: in the k3s flavour a host that its owner takes for dead is not switched on
+// while that is decided, nor while it is done.
+func (s *Sim) keptOff(h *Host) bool {
+	q, op := s.Request, s.Lease.Open
+	return h.buried && (q != nil && q.Dead == h.Name || op != nil && op.Dead && op.Out == h.Name)
+}
+
+// reinstalls is what the owner does with such a host before it is switched on again,
+// once its member is removed: as it was it would join by itself.
+func (s *Sim) reinstalls(h *Host) {
+	if h.buried && s.Removed[h.Data] {
+		s.Logf("owner: %s is reinstalled", h.Name)
+		h.Aside, h.Data, h.joining = append(h.Aside, h.Data), "", ""
+		h.Role, h.Fenced, h.starts, h.stepped, h.leftover = "standby", true, 0, false, false
+	}
+	h.buried = false
+}
+
 // tidies is the owner once nothing goes wrong any more: what a stopped operation
 // left is put right by hand, and as many voters are asked for as there can be.
 func (s *Sim) tidies() {
-	if s.Lease.Open != nil || s.Request != nil || len(s.late) > 0 {
+	for _, h := range s.Hosts {
+		if h.buried && !s.keptOff(h) {
+			s.mend(h, 1)
+		}
+	}
+	if s.Lease.Open != nil || s.Request != nil && s.Request.Target == 0 || len(s.late) > 0 {
 		return
 	}
-	for _, m := range s.Voters() {
-		if h := s.Host(m.Host); h.settings == fitness.EtcdOnly && s.one(4) {
+	for _, m := range s.Voters() { // below three the number comes first, as the refusal says
+		if h := s.Host(m.Host); h.settings == fitness.EtcdOnly && len(s.Voters()) >= 3 && s.one(4) {
 			s.asks(membership.Request{Regrade: h.Name, To: fitness.Full})
 			return
 		}
+	}
+	if s.Request != nil {
+		return
 	}
 	by := &Caller{Name: "owner", Foreign: true, ViewAt: s.soon()}
 	for _, m := range slices.Clone(s.Members) {

@@ -3,6 +3,9 @@ package memtest
 import (
 	"testing"
 	"time"
+
+	"suffrage/fitness"
+	"suffrage/membership"
 )
 
 // regradeIn is a step down of h3 with h2 in trouble from the first order on, for so
@@ -82,5 +85,58 @@ func TestRegradeWaits(t *testing.T) {
 func TestRegradeComesLate(t *testing.T) {
 	for _, trouble := range troubles {
 		regradeIn(t, trouble, 2*time.Minute, false)
+	}
+}
+
+// A voter below full holds back whoever is to come or go, and the number of voters
+// holds back nobody's step up: neither waits for the other. The owner's commands,
+// asked as often as the refusals name them, lead out, and by itself it goes on, too.
+func TestRegradeBesideANumber(t *testing.T) {
+	for _, tc := range []struct {
+		name           string
+		voters, target int
+		ago            time.Duration
+		asks           []membership.Request
+		by             string
+	}{
+		{"one of five is lost, and it has rested", 4, 5, 7 * time.Hour, []membership.Request{{Target: 5}}, membership.ByController},
+		{"one of five is lost, and the owner does not wait", 4, 5, 5 * time.Hour, []membership.Request{{Regrade: "h2", To: fitness.Full}, {Target: 5}}, "anna"},
+		{"more are asked for", 3, 5, 7 * time.Hour, []membership.Request{{Target: 5}}, membership.ByController},
+		{"more are asked for, and the owner does not wait", 3, 5, 5 * time.Hour, []membership.Request{{Target: 5}, {Regrade: "h2", To: fitness.Full}, {Target: 5}}, "anna"},
+		{"fewer are asked for", 4, 3, 7 * time.Hour, []membership.Request{{Target: 3}}, membership.ByController},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := newSim(1, tc.voters, 2)
+			for _, h := range s.Hosts {
+				h.Bad = false
+			}
+			s.asK3s()
+			s.check.lost = true
+			s.Policy.Target, s.Policy.Maximum = tc.target, tc.target+1
+			s.stepsDown(s.Host("h2"), tc.ago)
+			defer func() {
+				if r := recover(); r != nil {
+					t.Fatalf("%v\n%s", r, s.Trace(60))
+				}
+			}()
+			asks := tc.asks
+			for i := 0; i < 900 && len(s.Voters()) != tc.target; i++ {
+				// What displaces another is asked for while that waits, all else afterwards.
+				if len(asks) > 0 && s.Lease.Open == nil && i%24 == 0 && (s.Request == nil || asks[0].Displaces(*s.Request)) {
+					s.asks(asks[0])
+					asks = asks[1:]
+				}
+				s.pass()
+			}
+			regraded := 0
+			for _, op := range s.History {
+				if op.Regrade == "h2" && op.To == fitness.Full && op.Outcome == membership.Completed && op.By == tc.by {
+					regraded++
+				}
+			}
+			if len(s.Voters()) != tc.target || regraded != 1 || s.Host("h2").settings != fitness.Full {
+				t.Errorf("%d voters, %d step ups by %s: %v\n%s", len(s.Voters()), regraded, tc.by, s.outcomes(), s.Trace(60))
+			}
+		})
 	}
 }

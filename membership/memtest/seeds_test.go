@@ -96,6 +96,17 @@ func (s *Sim) whole() (failure string) {
 func simulateK3s(seed int64) (s *Sim, failure string) {
 	s = newSim(seed, []int{3, 3, 3, 5}[seed&3], 2+int(seed>>2&1))
 	s.asK3s()
+	switch seed % 16 {
+	case 3: // a fifth was dead and is removed, and one is below full
+		s = newSim(seed, 4, 2+int(seed>>2&1))
+		s.Policy.Target, s.Policy.Maximum = 5, 6
+		s.asK3s()
+		s.check.lost = true
+		s.stepsDown(s.Host("h2"), time.Duration(5+seed>>4%4)*time.Hour)
+	case 14: // more voters are asked for, and one is below full
+		s.stepsDown(s.Host("h2"), time.Duration(5+seed>>4%4)*time.Hour)
+		s.asks(membership.Request{Target: 5})
+	}
 	if seed%4 == 1 { // one is below full since long ago, or not so long
 		s.stepsDown(s.Host("h2"), time.Duration(5+seed>>2%4)*time.Hour)
 	}
@@ -116,7 +127,7 @@ var flavours = []struct {
 	kinds    []string
 }{
 	{"etcd", simulate, failedOnce, []string{"swap", "grow", "shrink", "remove"}},
-	{"k3s", simulateK3s, nil, []string{"swap", "grow", "regrade"}},
+	{"k3s", simulateK3s, nil, []string{"swap", "grow", "shrink", "regrade", "remove"}},
 }
 
 func TestSimulation(t *testing.T) {
