@@ -22,7 +22,7 @@ func TestDeployedUnits(t *testing.T) {
 	if err != nil || len(files) != 5 {
 		t.Fatalf("%v %v", files, err)
 	}
-	for _, f := range []string{"suffrage standby prepare", "install -m 0644 deploy/systemd/suffrage-endpoint.socket "} {
+	for _, f := range []string{"sudo suffrage standby prepare", "install -m 0644 deploy/systemd/suffrage-endpoint.socket "} {
 		if !strings.Contains(pages, "\n"+f) {
 			t.Errorf("no page has %s", f) // that all else is laid down by it, its own tests show
 		}
