@@ -99,6 +99,7 @@ var byCommand = map[string]string{
 	"suffrage qualify --for 24h": "TestFleetInTrouble",
 
 	// As docs/k3s-install.md has them: whoever runs etcd, they are the same.
+	"sudo suffrage config check":                                  Run,
 	"sudo suffrage status":                                        Run,
 	"sudo suffrage mode":                                          Run,
 	"sudo suffrage plan":                                          Run,
