@@ -11,7 +11,7 @@ import (
 // How wide a letter is at most, in the picture's units: fonts differ, and a label that is
 // thought to be too narrow covers another one.
 const (
-	labelLetter = 7.6
+	labelLetter = 7.9
 	nameLetter  = 8.4 // names are bold
 	halfLine    = 8.0 // of a line of text
 )
@@ -91,14 +91,52 @@ func (d *drawing) label(l *Line, text string, known bool) bool {
 	put := func(t float64) box {
 		return wordAt(l.X1+t*(l.X2-l.X1), l.Y1+t*(l.Y2-l.Y1)+4, room, labelLetter)
 	}
-	i := slices.IndexFunc(along, func(t float64) bool { return d.free(put(t)) })
-	if i < 0 && text != "✕" {
+	at, least := put(along[0]), math.MaxInt
+	for _, t := range along {
+		if b := put(t); d.free(b) {
+			if n := d.crossing(b, l); n < least {
+				at, least = b, n
+			}
+		}
+	}
+	// Among many lines nobody can tell whose label it is.
+	if text != "✕" && (least == math.MaxInt || l.Band == fitness.Under && least > maxCrossing) {
 		return false
 	}
-	at := put(along[max(i, 0)])
 	d.taken = append(d.taken, at)
 	l.Label, l.LabelX, l.LabelY = text, round(at.x), round(at.y+4)
 	return true
+}
+
+// maxCrossing is how many other lines may go through the label of a link within its limit.
+const maxCrossing = 4
+
+// crossing counts the other lines that go through a box.
+func (d *drawing) crossing(b box, but *Line) (n int) {
+	for i := range d.Lines {
+		if l := &d.Lines[i]; l != but && l.through(b) {
+			n++
+		}
+	}
+	return n
+}
+
+// through reports whether a line goes through a box: what of the line is between the box's
+// sides is between its top and bottom too, for some part of it.
+func (l *Line) through(b box) bool {
+	from, to := 0.0, 1.0
+	for _, side := range [][3]float64{{l.X1 - b.x, l.X2 - l.X1, b.halfX}, {l.Y1 - b.y, l.Y2 - l.Y1, b.halfY}} {
+		at, step, half := side[0], side[1], side[2]
+		if step == 0 {
+			if math.Abs(at) > half {
+				return false
+			}
+			continue
+		}
+		a, z := (-half-at)/step, (half-at)/step
+		from, to = math.Max(from, math.Min(a, z)), math.Min(to, math.Max(a, z))
+	}
+	return from < to
 }
 
 func (d *drawing) free(b box) bool {

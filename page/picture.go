@@ -38,9 +38,8 @@ type Line struct {
 // Half of what a node takes up, the leader's ring included, and how far below its middle
 // its name stands.
 const (
-	nodeHalf   = 22.0
-	nameBelow  = 34.0
-	pictureTop = 10.0 // by which the middle is above that of the picture: names are below
+	nodeHalf  = 22.0
+	nameBelow = 34.0
 )
 
 // pictureOf places the hosts: the same hosts in the same roles are always in the same
@@ -54,16 +53,16 @@ func pictureOf(m Model) Picture {
 			others = append(others, h)
 		}
 	}
-	d := drawing{Picture: Picture{Width: 360, Height: 372}, at: map[string]Node{}, letters: 14}
+	d := drawing{Picture: Picture{Width: 360}, at: map[string]Node{}, letters: 14}
 	rx, ry, ox, oy := 88.0, 100.0, 138.0, 142.0
 	switch {
 	case len(voters) == 1:
 		rx, ry = 0, 0
 	case len(voters) > 5 || len(others) > 6:
-		d.Height, d.letters = 620, 9
+		d.letters = 9
 		rx, ry, ox, oy = 92, 190, 142, 262
 	case len(voters) > 3 || len(others) > 3:
-		d.Height, d.letters = 500, 11
+		d.letters = 11
 		rx, ry, ox, oy = 100, 150, 142, 202
 	}
 	around := 360.0 / math.Max(float64(len(voters)), 1)
@@ -73,6 +72,7 @@ func pictureOf(m Model) Picture {
 		around = 360 / float64(len(others))
 	}
 	d.place(others, ox, oy, from, around)
+	d.settle()
 	d.links(m.Links)
 	return d.Picture
 }
@@ -85,19 +85,29 @@ type drawing struct {
 	taken   []box // by hosts, their names and labels
 }
 
-func (d *drawing) centre() (x, y float64) {
-	return float64(d.Width) / 2, float64(d.Height)/2 - pictureTop
-}
-
+// place puts hosts on an ellipse around the middle of the picture's width.
 func (d *drawing) place(hosts []Host, rx, ry, from, step float64) {
-	cx, cy := d.centre()
 	for i, h := range hosts {
 		a := (from + float64(i)*step) * math.Pi / 180
-		n := Node{Host: h, X: round(cx + rx*math.Cos(a)), Y: round(cy + ry*math.Sin(a)), Label: brief(h.Name, d.letters)}
-		name := wordAt(n.X, n.Y+nameBelow, n.Label, nameLetter)
-		n.LabelX = round(name.within(float64(d.Width)))
+		n := Node{Host: h, X: round(float64(d.Width)/2 + rx*math.Cos(a)), Y: ry * math.Sin(a), Label: brief(h.Name, d.letters)}
+		n.LabelX = round(wordAt(n.X, 0, n.Label, nameLetter).within(float64(d.Width)))
 		d.Nodes = append(d.Nodes, n)
-		d.at[h.Name] = n
-		d.taken = append(d.taken, box{n.X, n.Y, nodeHalf, nodeHalf}, box{n.LabelX, name.y, name.halfX, name.halfY})
+	}
+}
+
+// settle makes the picture as high as the hosts need.
+func (d *drawing) settle() {
+	top, bottom := 0.0, 0.0
+	for _, n := range d.Nodes {
+		top, bottom = math.Min(top, n.Y), math.Max(bottom, n.Y)
+	}
+	const margin = nodeHalf + 2
+	d.Height = int(bottom - top + margin + nameBelow + 8)
+	for i := range d.Nodes {
+		n := &d.Nodes[i]
+		n.Y = round(n.Y - top + margin)
+		d.at[n.Name] = *n
+		name := wordAt(n.LabelX, n.Y+nameBelow, n.Label, nameLetter)
+		d.taken = append(d.taken, box{n.X, n.Y, nodeHalf, nodeHalf}, name)
 	}
 }

@@ -191,7 +191,7 @@ const drawn = `(() => {
     if (size < 11) out.push(size.toFixed(1) + " px: " + t.textContent);
     if (r.left < frame.left - 1 || r.right > frame.right + 1 || r.top < frame.top - 1 || r.bottom > frame.bottom + 1) out.push("cut off: " + t.textContent);
     for (const o of all) {
-      const q = o.getBoundingClientRect(), slack = 3; // a line is higher than its letters
+      const q = o.getBoundingClientRect(), slack = 4; // the rim of two words
       if (o !== t && r.left + slack < q.right && q.left + slack < r.right && r.top + slack < q.bottom && q.top + slack < r.bottom) out.push(t.textContent + " covers " + o.textContent);
     }
   }
