@@ -13,7 +13,7 @@ const (
 	BackendCommit Signal = "backend_commit"
 	// Memory is the memory that is available on the host, in bytes.
 	Memory Signal = "memory"
-	// Stability counts restarts, reboots and NotReady spells since the sample before.
+	// Stability counts restarts of the member and reboots since the sample before.
 	Stability Signal = "stability"
 	// Clock is the offset of the peer's clock, in seconds. It never gates.
 	Clock Signal = "clock"

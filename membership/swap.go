@@ -205,21 +205,27 @@ func (a *assessment) blamed(r Refusal) Refusal {
 // waits hold back whatever would be started: the owner's pause, a scheduled
 // snapshot, and the cooldown after any change of membership and any end of an
 // operation, whatever its outcome. then is what comes after it, empty where
-// nothing does.
+// nothing does. An operation that ends in more than a cooldown from now was ended by
+// a controller whose clock is ahead: nothing would be started until that time has
+// come, so it is left out. The change of membership has its own record.
 func (a *assessment) waits(then string) []Refusal {
 	held := append(a.snapshotsDue(then), a.paused(then)...)
 	last, what := a.in.View.MembershipChanged, "the membership changed"
+	cooldown := a.in.Policy.Cooldown()
 	for _, o := range a.in.Operations {
+		if o.Ended.After(a.in.Now.Add(cooldown)) {
+			continue
+		}
 		// Of two that ended together the first by name is told, in any order.
 		if d := o.Ended.Compare(last); d > 0 || d == 0 && "operation "+o.ID+" ended" < what {
 			last, what = o.Ended, "operation "+o.ID+" ended"
 		}
 	}
-	until := last.Add(a.in.Policy.Cooldown())
+	until := last.Add(cooldown)
 	if last.IsZero() || !a.in.Now.Before(until) {
 		return held
 	}
-	return append(held, hold(CooldownRunning, "", fmt.Sprintf("%s at %s and nothing new is started for %s%s", what, stamp(last), a.in.Policy.Cooldown(), then),
+	return append(held, hold(CooldownRunning, "", fmt.Sprintf("%s at %s and nothing new is started for %s%s", what, stamp(last), cooldown, then),
 		"lifts at "+stamp(until)))
 }
 

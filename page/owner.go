@@ -40,6 +40,9 @@ type Question struct {
 	// Key has to be the same when it is done: the acts, without figures that are others
 	// each round.
 	Key string
+	// Not is why it cannot be done now although this is what it would do: it is shown,
+	// and nobody is asked to confirm it.
+	Not error
 }
 
 // The verbs, each as its command is called.
@@ -131,6 +134,9 @@ func (s *server) do(w http.ResponseWriter, r *http.Request) {
 	case err != nil:
 		s.show(w, http.StatusConflict, a, Question{}, err)
 		return
+	case q.Not != nil:
+		s.show(w, http.StatusConflict, a, q, nil)
+		return
 	case !s.seal.holds(r.PostForm.Get("seal"), o, q.Key, time.Now()):
 		s.show(w, http.StatusConflict, a, q, errOtherQuestion)
 		return
@@ -158,8 +164,11 @@ func (s *server) show(w http.ResponseWriter, code int, a asking, q Question, err
 	if a.Host != "" && a.In == "" {
 		a.Back = "/hosts/" + url.PathEscape(a.Host)
 	}
-	if a.Lines = q.Lines; len(q.Lines) > 0 {
+	if a.Lines = q.Lines; len(q.Lines) > 0 && q.Not == nil {
 		a.Seal = s.seal.on(a.Order, q.Key, v.now)
+	}
+	if q.Not != nil {
+		v.Error = q.Not.Error()
 	}
 	if err != nil {
 		v.Error = err.Error()

@@ -19,12 +19,13 @@ import (
 // owner does what is asked for, and keeps it.
 type owner struct {
 	key  string
+	not  error
 	err  error
 	done []string
 }
 
 func (o *owner) Ask(_ context.Context, q page.Order) (page.Question, error) {
-	return page.Question{Lines: []string{q.String() + " does this"}, Key: o.key}, o.err
+	return page.Question{Lines: []string{q.String() + " does this"}, Key: o.key, Not: o.not}, o.err
 }
 
 func (o *owner) Do(_ context.Context, q page.Order, by, reason string) (string, error) {
@@ -149,6 +150,16 @@ func TestRefusesWhatWasNotShown(t *testing.T) {
 	v.Set("seal", sealed.FindStringSubmatch(w.Body.String())[1])
 	if w := send(h, v, nil); w.Code != 200 || len(o.done) != 1 {
 		t.Errorf("once it was seen: %d, %q", w.Code, o.done)
+	}
+
+	// What it would do is shown although it cannot be done now, without a form.
+	o.not, o.done = errors.New("the mode is dry-run"), nil
+	w = get(h, "GET", "localhost", "/owner?verb=pin&host=h3")
+	if body := w.Body.String(); w.Code != 200 || sealed.MatchString(body) || strings.Contains(body, "<form") || !strings.Contains(body, "pin h3 does this") || !strings.Contains(body, "the mode is dry-run") {
+		t.Errorf("what cannot be done: %d\n%s", w.Code, body)
+	}
+	if w := send(h, v, nil); w.Code != 409 || len(o.done) > 0 || !strings.Contains(w.Body.String(), "the mode is dry-run") {
+		t.Errorf("what cannot be done is done: %d, %q", w.Code, o.done)
 	}
 
 	// Why nothing would be done is said, without a form.

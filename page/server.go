@@ -45,7 +45,6 @@ var words = template.FuncMap{
 	"lasting":  lasting,
 	"stood":    stood,
 	"quoted":   quoted,
-	"brief":    brief,
 	"band":     band,
 	"figure":   func(f fitness.Figure, unit string) string { return f.Text(unit) },
 	"known":    figure,

@@ -72,12 +72,15 @@ func quoted(text string) (out []span) {
 	return out
 }
 
-// brief is a name as far as there is room for it in the picture.
-func brief(name string) string {
-	if r := []rune(name); len(r) > 14 {
-		return string(r[:13]) + "…"
+// brief is a name as far as there is room for it in the picture. What goes is its middle:
+// the names of a fleet mostly differ at the end.
+func brief(name string, letters int) string {
+	r := []rune(name)
+	if len(r) <= letters {
+		return name
 	}
-	return name
+	end := letters / 2
+	return string(r[:letters-end-1]) + "…" + string(r[len(r)-end:])
 }
 
 // lasting is for how long something has been so, empty where it was seen once only.

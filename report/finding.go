@@ -13,15 +13,10 @@ func (r Report) findings() []string {
 	if r.UnknownSeconds > 0 {
 		say("Nothing is known of %s of the period; all that follows is about the other %s.", r.share(r.UnknownSeconds), length(r.RecordedSeconds))
 	}
-	switch n := len(r.Plans); {
-	case n == 0:
+	if times, seconds := r.planned(); times == 0 {
 		say("It would have begun nothing.")
-	default:
-		times := 0
-		for _, p := range r.Plans {
-			times += p.Times
-		}
-		say("A plan came up %s, and stood for %s in all. Acting would have begun the first of them; what it would have planned after that, with other voters and a cooldown, cannot be concluded.", plural(times, "time"), length(e.PlannedSeconds))
+	} else {
+		say("A plan came up %s, and stood for %s in all. Acting would have begun the first of them; what it would have planned after that, with other voters and a cooldown, cannot be concluded.", plural(times, "time"), length(seconds))
 	}
 	if r.Asked.Times > 0 {
 		say("You would have been asked %s, for %s in all, the longest for %s.", plural(r.Asked.Times, "time"), length(r.Asked.Seconds), length(r.Asked.Longest))
@@ -37,14 +32,23 @@ func (r Report) findings() []string {
 		say("For %s a voter was unfit for a whole window while a fit candidate stood by. For %s of it every guard let the swap pass; that is the time that acting would have shortened, less what a swap itself takes (the candidate catches up, the soak).", length(e.StoodBySeconds), length(min(e.PlannedSeconds, e.StoodBySeconds)))
 	}
 	if c.CountedSeconds > 0 {
-		say("While a plan stood, the slowest voter that a write waits for took %s as the cluster was led, and would have taken %s with the planned voters (medians over that time); with one more voter lost, %s and %s.",
+		say("While a swap was planned, the slowest voter that a write waits for took %s as the cluster was led, and would have taken %s with the planned voters (medians over that time); with one more voter lost, %s and %s.",
 			c.Led.Before.Median.Text("s"), c.Led.After.Median.Text("s"), c.OneLost.Before.Median.Text("s"), c.OneLost.After.Median.Text("s"))
 		say("With one voter lost the planned voters would have been faster for %s of that time and slower for %s.", percent(c.LoweredSeconds, c.CountedSeconds), percent(c.RaisedSeconds, c.CountedSeconds))
 	}
 	if c.MissingSeconds > 0 {
-		say("For %s in which a plan stood this cannot be said, since a figure or the leader was not known.", length(c.MissingSeconds))
+		say("For %s in which a swap was planned this cannot be said, since a figure or the leader was not known.", length(c.MissingSeconds))
 	}
 	return out
+}
+
+// planned is how often a plan came up, whatever it planned, and for how long one stood:
+// there is one at a time.
+func (r Report) planned() (times int, seconds float64) {
+	for _, p := range r.Plans {
+		times, seconds = times+p.Times, seconds+p.Seconds
+	}
+	return times, seconds
 }
 
 func plural(n int, of string) string {

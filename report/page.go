@@ -90,10 +90,7 @@ type chart struct {
 
 // facts are the figures that are looked at first.
 func (r Report) facts() []fact {
-	begun := 0
-	for _, p := range r.Plans {
-		begun += p.Times
-	}
+	begun, stood := r.planned()
 	codes := map[string]bool{}
 	for _, f := range r.Refusals {
 		codes[string(f.Code)] = true
@@ -115,7 +112,7 @@ func (r Report) facts() []fact {
 	return []fact{
 		{"recorded", r.share(r.RecordedSeconds), fmt.Sprintf("%s, %s", length(r.RecordedSeconds), count(r.Moments, "moment"))},
 		{"mode", strings.Join(modes, ", "), count(r.Changes, "change") + " of decision"},
-		{"plans", fmt.Sprint(begun), "stood for " + length(r.Effect.PlannedSeconds)},
+		{"plans", fmt.Sprint(begun), "stood for " + length(stood)},
 		{"asked of you", fmt.Sprint(r.Asked.Times), "for " + length(r.Asked.Seconds)},
 		{"kinds of refusals", fmt.Sprint(len(codes)), "each with what lifts it in docs/refusals.md"},
 		{"least tolerance", worst, "voters that could be lost, at the worst time"},

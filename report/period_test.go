@@ -320,3 +320,37 @@ func TestBounds(t *testing.T) {
 		t.Errorf("%d refusals, %d hosts, %d series, %d left out", len(r.Refusals), len(r.Hosts), len(r.Series), r.Left)
 	}
 }
+
+// Plans that are no swap count as plans, and not as swaps that would have mended.
+func TestPlansOfEveryKind(t *testing.T) {
+	planned := func(out, in, regrade string) func(*membership.Moment) {
+		return func(m *membership.Moment) {
+			m.Kind, m.Out, m.In, m.Regrade = membership.Planned, out, in, regrade
+			if regrade != "" {
+				m.To = fitness.EtcdOnly
+			}
+		}
+	}
+	r := reportOf(0, 5*minute, moment(0), moment(minute, planned("", "h4", "")), moment(2*minute, planned("", "", "h3")), moment(3*minute, planned("h5", "", "")), moment(4*minute, planned("h3", "h4", "")))
+	if times, seconds := r.planned(); times != 4 || seconds != 240 {
+		t.Errorf("%d plans for %v s, want 4 for 240", times, seconds)
+	}
+	if r.Effect.PlannedSeconds != 60 {
+		t.Errorf("a swap was planned for %v s, want 60", r.Effect.PlannedSeconds)
+	}
+	if said := strings.Join(r.findings(), " "); !strings.Contains(said, "A plan came up 4 times, and stood for 4 min in all") {
+		t.Errorf("it says: %s", said)
+	}
+	if facts := fmt.Sprint(r.facts()); !strings.Contains(facts, "{plans 4 stood for 4 min}") {
+		t.Errorf("the page begins with: %s", facts)
+	}
+}
+
+func TestWhoLiftsARefusal(t *testing.T) {
+	for kind, want := range map[membership.RefusalKind]string{membership.Hold: "itself", membership.Owner: "you", membership.Reject: "asking again, once its reason is gone"} {
+		rows := reportOf(0, minute, moment(0, refuse(kind, membership.NoCandidate)), moment(minute)).refusalTable().Rows
+		if len(rows) != 1 || rows[0][2] != want {
+			t.Errorf("%s: %v, want that it is lifted by %s", kind, rows, want)
+		}
+	}
+}

@@ -186,7 +186,7 @@ type Point struct {
 type Effect struct {
 	Voters []UnfitVoter `json:"voters"`
 	// StoodBy is the time in which a voter was unfit for a whole window while a
-	// fit candidate stood by; Planned that in which a plan stood.
+	// fit candidate stood by; Planned that in which a swap was planned.
 	StoodBySeconds float64    `json:"stood_by_seconds"`
 	PlannedSeconds float64    `json:"planned_seconds"`
 	HeldBy         []CodeSpan `json:"held_by"` // what held it back meanwhile
@@ -201,7 +201,7 @@ type UnfitVoter struct {
 	PlannedSeconds float64 `json:"planned_seconds"`
 }
 
-// Commit compares, while a plan stood, what the slowest voter that a write has
+// Commit compares, while a swap was planned, what the slowest voter that a write has
 // to wait for would take.
 type Commit struct {
 	CountedSeconds   float64  `json:"counted_seconds"`

@@ -9,6 +9,7 @@ import (
 	"unicode"
 
 	"suffrage/fitness"
+	"suffrage/membership"
 )
 
 // Text writes the report for a terminal: the same figures without the pictures.
@@ -102,14 +103,15 @@ func (r Report) operationTable() table {
 func (r Report) refusalTable() table {
 	t := table{"what it refused", []string{"code", "about", "lifted by", "times", "time", "longest", "last"}, nil}
 	for _, f := range r.Refusals {
-		by := "itself"
-		if f.Kind == "owner" {
-			by = "you"
-		}
-		t.Rows = append(t.Rows, []string{string(f.Code), f.Subject, by, fmt.Sprint(f.Times), length(f.Seconds), length(f.Longest), stamp(f.Last)})
+		t.Rows = append(t.Rows, []string{string(f.Code), f.Subject, lifters[f.Kind], fmt.Sprint(f.Times), length(f.Seconds), length(f.Longest), stamp(f.Last)})
 	}
 	return t
 }
+
+// lifters say who lifts a kind of refusal. What was asked for and refused at once is not
+// lifted: it is asked for again, otherwise. The kinds of those that are counted together
+// are not known.
+var lifters = map[membership.RefusalKind]string{membership.Hold: "itself", membership.Owner: "you", membership.Reject: "asking again, once its reason is gone", "": "–"}
 
 func (r Report) hostTable() table {
 	t := table{"how the hosts fared", []string{"host", "mark", "voted for", "fit", "marginal", "unfit", "unknown", "stood by for", "fit", "why not fit"}, nil}
@@ -162,7 +164,7 @@ func (r Report) heldTable() table {
 }
 
 func (r Report) commitTable() table {
-	t := table{"the slowest voter that a write waits for, while a plan stood", []string{"", "median as it was", "median as planned", "95 % as it was", "95 % as planned"}, nil}
+	t := table{"the slowest voter that a write waits for, while a swap was planned", []string{"", "median as it was", "median as planned", "95 % as it was", "95 % as planned"}, nil}
 	c := r.Effect.Commit
 	if c.CountedSeconds == 0 {
 		return t

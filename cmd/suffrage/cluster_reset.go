@@ -139,9 +139,10 @@ func printReset(c *cobra.Command, p founding.Plan) {
 		fmt.Fprintf(w, "moved aside: %s\n", p.AsideAs)
 	}
 	steps := []string{
-		"start suffrage-member here",
+		"have it start now and at every boot: systemctl enable --now suffrage-member",
 		"suffrage cluster accept " + p.Cluster + ": until then the controller refuses everything (cluster-replaced)",
-		"on every other host: keep the old datastore aside, then let it join: suffrage target 3",
+		"on every other host: move the old datastore aside, and have a boot start its member again: systemctl enable suffrage-member",
+		"then, in mode active, give them votes: suffrage target 3",
 	}
 	fmt.Fprintln(w, "\nnext:")
 	for i, s := range steps {

@@ -125,6 +125,12 @@ func TestDeployedExample(t *testing.T) {
 	if len(s.Member.InitialCluster) != s.Controller.Target || roster.Len() != 5 || len(s.Etcd.Endpoints) != 5 {
 		t.Errorf("%d voters of %d, %d hosts, %d endpoints", len(s.Member.InitialCluster), s.Controller.Target, roster.Len(), len(s.Etcd.Endpoints))
 	}
+	readme := contentOf(t, dir+"README.md")
+	for _, said := range []string{"suffrage identity datastore", "https://" + s.Endpoint.Listen} {
+		if s.Endpoint.Listen == "" || !strings.Contains(readme, said) {
+			t.Errorf("API servers keep their objects in this etcd, endpoint.listen is %q, and README.md does not say %s", s.Endpoint.Listen, said)
+		}
+	}
 	for i, h := range roster.Hosts() {
 		if want := "https://" + h.Address.String() + ":2379"; s.Etcd.Endpoints[i] != want {
 			t.Errorf("endpoint %s, want %s of %s", s.Etcd.Endpoints[i], want, h.Name)

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -31,29 +32,56 @@ const (
 // installed says of the commands of docs/install.md and docs/identity.md where they are
 // typed.
 var installed = map[string]string{
-	"suffrage man /usr/local/share/man":                                                     onH1,
-	"suffrage completion bash > /usr/share/bash-completion/completions/suffrage":            onH1,
-	"sudo -u suffrage suffrage identity init --host h1 --address 100.64.0.1":                onAll,
-	"suffrage identity ca init":                                                             onAdmin,
-	"ssh h1 sudo -u suffrage suffrage identity request | suffrage identity sign - > h1.crt": onAll,
-	"scp h1.crt h1:/etc/suffrage/host.crt":                                                  onAll,
-	"ssh h1 sudo -u suffrage suffrage identity check":                                       onAll,
-	"sudo -u suffrage suffrage config check":                                                onAll,
-	"systemctl enable --now suffrage-agent":                                                 started,
-	"sudo -u suffrage suffrage cluster create":                                              onVoters,
-	"systemctl enable --now suffrage-member suffrage-controller":                            started,
-	"sudo -u suffrage suffrage host eligible h1":                                            onH1,
-	"sudo -u suffrage suffrage host eligible h2":                                            onH1,
-	"sudo -u suffrage suffrage host eligible h3":                                            onH1,
-	`sudo -u suffrage suffrage host eligible h4 --reason "wired, SSD"`:                      onH1,
-	`sudo -u suffrage suffrage host pin h1 --reason "the server in the rack"`:               onH1,
-	"sudo -u suffrage suffrage status":                                                      onH1,
-	"suffrage replay /var/lib/suffrage/decisions":                                           onLeader,
-	"suffrage report -o html > report.html":                                                 onLeader,
+	"scp suffrage h1:":                       onAll,
+	"sudo suffrage man /usr/local/share/man": onH1,
+	"suffrage completion bash | sudo tee /usr/share/bash-completion/completions/suffrage > /dev/null": onH1,
+	"sudo -u suffrage suffrage identity init --host h1 --address 100.64.0.1":                          onAll,
+	"scp roster.yaml h1:": onAll,
+	"ssh h1 sudo install -o suffrage -g suffrage -m 0644 roster.yaml /etc/suffrage/roster.yaml": onAll,
+	"mkdir -m 0700 authority":                     onAdmin,
+	"cp roster.yaml authority/":                   onAdmin,
+	"./suffrage identity ca init --dir authority": onAdmin,
+	"ssh h1 sudo -u suffrage suffrage identity request | ./suffrage identity sign --dir authority - > h1.crt": onAll,
+	"scp h1.crt authority/ca.crt h1:": onAll,
+	"ssh h1 sudo install -o suffrage -g suffrage -m 0644 h1.crt /etc/suffrage/host.crt":      onAll,
+	"ssh h1 sudo install -o suffrage -g suffrage -m 0644 ca.crt /etc/suffrage/ca.crt":        onAll,
+	"ssh h1 sudo -u suffrage suffrage identity check":                                        onAll,
+	"sudo install -o suffrage -g suffrage -m 0640 suffrage.yaml /etc/suffrage/suffrage.yaml": onAll,
+	"sudo -u suffrage suffrage config check":                                                 onAll,
+	"sudo systemctl enable --now suffrage-agent":                                             started,
+	"sudo -u suffrage suffrage cluster create":                                               onVoters,
+	"sudo systemctl enable --now suffrage-member suffrage-controller":                        started,
+	"sudo -u suffrage suffrage host eligible h1":                                             onH1,
+	"sudo -u suffrage suffrage host eligible h2":                                             onH1,
+	"sudo -u suffrage suffrage host eligible h3":                                             onH1,
+	`sudo -u suffrage suffrage host eligible h4 --reason "wired, SSD"`:                       onH1,
+	`sudo -u suffrage suffrage host pin h1 --reason "the server in the rack"`:                onH1,
+	"sudo -u suffrage suffrage status":                                                       onH1,
+	"sudo -u suffrage suffrage replay /var/lib/suffrage/decisions":                           onLeader,
+	"sudo -u suffrage suffrage report -o html > report.html":                                 onLeader,
 
-	"suffrage identity init --host h1 --address 100.64.0.1":                onAll,
-	"ssh h1 suffrage identity request | suffrage identity sign - > h1.crt": onAll,
-	"ssh h1 suffrage identity check":                                       onAll,
+	"ssh h1 sudo -u suffrage suffrage identity request | suffrage identity sign --dir authority - > h1.crt": onAll,
+	"ssh h1 sudo -u suffrage suffrage identity show":                                                        onAll,
+	"scp h1.crt h1:": onAll,
+}
+
+// Nobody logs in as root, and what is under these belongs to the user suffrage, with no
+// right for others: pages that are typed by a person with a home and sudo say so.
+func TestDocsSayWhoMay(t *testing.T) {
+	for _, page := range []string{"docs/install.md", "docs/identity.md", "docs/report.md", "docs/k3s-install.md", "docs/recovery.md"} {
+		for _, b := range pages.Blocks(pages.Read(t, page)) {
+			for _, command := range b.Commands() {
+				where := fmt.Sprintf("%s:%d shows %q", page, b.Line, command)
+				switch {
+				case !b.Typed():
+				case strings.HasPrefix(command, "scp ") && regexp.MustCompile(`\w:/`).MatchString(command):
+					t.Errorf("%s: scp reaches a home and nothing else", where)
+				case regexp.MustCompile(`/etc/suffrage|/var/lib/suffrage|^(systemctl|journalctl|apt-get|install|useradd) `).MatchString(command) && !strings.Contains(command, "sudo "):
+					t.Errorf("%s: that takes sudo", where)
+				}
+			}
+		}
+	}
 }
 
 // TestDocsInstall types what docs/install.md shows, in its order: four machines
@@ -80,8 +108,15 @@ func TestDocsInstall(t *testing.T) {
 		m := newMachines(t)
 		for _, c := range pages.Of(t, pages.Install, "docs/identity.md") {
 			m.follow(c.Text)
-			if strings.Contains(c.Text, "identity init") {
-				m.follow("suffrage identity ca init") // the page has it in words
+			if strings.Contains(c.Text, "identity init") { // the page has these in words
+				for _, command := range []string{"scp roster.yaml h1:", "ssh h1 sudo install -o suffrage -g suffrage -m 0644 roster.yaml /etc/suffrage/roster.yaml",
+					"mkdir -m 0700 authority", "cp roster.yaml authority/", "./suffrage identity ca init --dir authority"} {
+					m.follow(command)
+				}
+			}
+			if strings.HasPrefix(c.Text, "scp h1.crt") {
+				m.follow("scp h1.crt authority/ca.crt h1:")
+				m.follow("ssh h1 sudo install -o suffrage -g suffrage -m 0644 ca.crt /etc/suffrage/ca.crt")
 			}
 		}
 	})
@@ -105,7 +140,6 @@ func (m *machines) follow(command string) {
 	switch where {
 	case onAdmin:
 		m.typed("admin", command)
-		m.share("admin", "ca.crt")
 	case onH1:
 		m.typed("h1", command)
 	case onAll:
@@ -128,7 +162,7 @@ func (m *machines) follow(command string) {
 		m.typed(m.leader(), command)
 	case started:
 		inFull(m.t) // up to here it takes a second
-		units := strings.Fields(command)[3:]
+		units := strings.Fields(command)[4:]
 		hosts := m.hosts
 		if !slices.Contains(units, "suffrage-agent") {
 			hosts = hosts[:3]
@@ -152,7 +186,7 @@ type machines struct {
 func newMachines(t *testing.T) *machines {
 	m := &machines{t: t, dir: t.TempDir(), program: asProgram(t), hosts: []string{"h1", "h2", "h3", "h4"}}
 	for _, h := range append(m.hosts, "admin") {
-		for _, d := range []string{"etc", "var"} {
+		for _, d := range []string{"etc", "var", "home"} {
 			if err := os.MkdirAll(filepath.Join(m.dir, h, d), 0o750); err != nil {
 				t.Fatal(err)
 			}
@@ -162,16 +196,25 @@ func newMachines(t *testing.T) *machines {
 	m.prelude = fmt.Sprintf(`set -o pipefail
 DIR=%q
 suffrage() {
-  case $1 in
-  identity) %[2]q "$@" --dir "$DIR/$HOST/etc" ;;
-  man|completion) %[2]q "$@" ;;
+  case "$* " in
+  *" --dir "*|man*|completion*) %[2]q "$@" ;;
+  identity*) %[2]q "$@" --dir "$DIR/$HOST/etc" ;;
   *) %[2]q "$@" --config "$DIR/$HOST/etc/suffrage.yaml" ;;
   esac
 }
-sudo() { shift 2; "$@"; }
-ssh() { ( HOST=$1; shift; "$@" ); }
-scp() { cp "$@"; }
+sudo() { if [ "$1" = -u ]; then shift 2; fi; "$@"; }
+install() {
+  local words=()
+  while (($#)); do case $1 in -o|-g) shift 2 ;; *) words+=("$1"); shift ;; esac; done
+  command install "${words[@]}"
+}
+ssh() { ( HOST=$1; cd "$DIR/$1/home"; shift; "$@" ); }
+scp() { local to=${!#}; cp -P "${@:1:$#-1}" "$DIR/${to%%:}/home/"; }
 `, m.dir, m.program)
+	// What go build makes; the page has it elsewhere for the run of all pages.
+	if err := os.Symlink(m.program, filepath.Join(m.dir, "admin", "home", "suffrage")); err != nil {
+		t.Fatal(err)
+	}
 	return m
 }
 
@@ -191,12 +234,11 @@ func asProgram(t *testing.T) string {
 
 // here puts the page's paths and addresses on this machine.
 func (m *machines) here(host, text string) string {
-	pairs := []string{"100.64.0.", "127.0.66.", "/usr/local/share/man", m.dir + "/man", "/usr/share/bash-completion/completions", m.dir,
-		"/var/lib/suffrage", filepath.Join(m.dir, host, "var")}
-	for _, h := range m.hosts {
-		pairs = append(pairs, h+":/etc/suffrage", filepath.Join(m.dir, h, "etc"))
+	if there, is := strings.CutPrefix(text, "ssh "); is {
+		host, _, _ = strings.Cut(there, " ")
 	}
-	return strings.NewReplacer(append(pairs, "/etc/suffrage", filepath.Join(m.dir, host, "etc"))...).Replace(text)
+	return strings.NewReplacer("100.64.0.", "127.0.66.", "/usr/local/share/man", m.dir+"/man", "/usr/share/bash-completion/completions", m.dir,
+		"/var/lib/suffrage", filepath.Join(m.dir, host, "var"), "/etc/suffrage", filepath.Join(m.dir, host, "etc")).Replace(text)
 }
 
 // typed runs a command until it works: an election may be under way.
@@ -206,7 +248,7 @@ func (m *machines) typed(host, command string) string {
 	var err error
 	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); time.Sleep(500 * time.Millisecond) {
 		cmd := exec.CommandContext(m.t.Context(), "bash", "-c", m.prelude+"HOST="+host+"\n"+m.here(host, command))
-		cmd.Dir = m.dir
+		cmd.Dir = filepath.Join(m.dir, host, "home")
 		var errs bytes.Buffer
 		cmd.Stderr = &errs
 		if said, err = cmd.Output(); err == nil {
@@ -218,28 +260,14 @@ func (m *machines) typed(host, command string) string {
 	return ""
 }
 
-// share copies a file of one machine to all others, as the page says in words.
-func (m *machines) share(from, name string) {
-	data, err := os.ReadFile(filepath.Join(m.dir, from, "etc", name))
-	for _, h := range m.hosts {
-		if err == nil {
-			err = os.WriteFile(filepath.Join(m.dir, h, "etc", name), data, 0o644)
-		}
-	}
-	if err != nil {
-		m.t.Fatal(err)
-	}
-}
-
-// roster puts the entries that identity init printed everywhere.
+// roster collects the entries that identity init printed, as the page says in words.
 func (m *machines) roster() {
-	if err := os.WriteFile(filepath.Join(m.dir, "admin", "etc", "roster.yaml"), []byte("hosts:\n"+m.entries), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(m.dir, "admin", "home", "roster.yaml"), []byte("hosts:\n"+m.entries), 0o644); err != nil {
 		m.t.Fatal(err)
 	}
-	m.share("admin", "roster.yaml")
 }
 
-// settings writes those of the page on every host, with what it takes for four
+// settings writes those of the page to the home on every host, with what it takes for four
 // hosts to be one machine, and for windows that fill in seconds.
 func (m *machines) settings(text string) {
 	for i, h := range m.hosts {
@@ -262,7 +290,7 @@ func (m *machines) settings(text string) {
 		section("controller", map[string]any{"round": "1s", "metrics": address + ":7402", "limits": map[string]any{"wal_fsync": "200ms", "backend_commit": "500ms", "storage_quota": 1 << 28, "memory_used_max": 1.0}})
 		data, err := yaml.Marshal(s)
 		if err == nil {
-			err = os.WriteFile(filepath.Join(m.dir, h, "etc", "suffrage.yaml"), data, 0o644)
+			err = os.WriteFile(filepath.Join(m.dir, h, "home", "suffrage.yaml"), data, 0o644)
 		}
 		if err != nil {
 			m.t.Fatal(err)

@@ -76,7 +76,7 @@ func (f *ownersFleet) others(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, page := range []string{"docs/inputs.md", "docs/report.md", "docs/snapshots.md", "docs/swap.md"} {
+	for _, page := range []string{"docs/inputs.md", "docs/report.md", "docs/snapshots.md", "docs/swap.md", "docs/k3s-install.md"} {
 		for _, c := range pages.Of(t, pages.Run, page) {
 			c.Text = strings.Replace(c.Text, "FILE.inputs.json", newest[0], 1)
 			if strings.HasPrefix(c.Text, "suffrage mode active") || strings.HasPrefix(c.Text, "suffrage swap") {

@@ -95,9 +95,10 @@ func (f *ownersFleet) typed(t *testing.T, c pages.Command, host, want string) {
 func (f *ownersFleet) shell(t *testing.T, host, command string) *exec.Cmd {
 	now := time.Now()
 	day := func(d int) string { return now.AddDate(0, 0, d).Format(time.DateOnly) }
-	command = strings.NewReplacer("/tmp/fleet", f.dir, "h1:/var/lib/suffrage", filepath.Join(f.dir, "h1", "data"), "h2:/var/lib/suffrage", filepath.Join(f.dir, "h2", "data"),
-		"h3:/var/lib/suffrage", filepath.Join(f.dir, "h3", "data"), "/var/lib/suffrage", filepath.Join(f.dir, f.recorded(), "data"),
-		"2026-11-01", day(-1), "2026-11-29", day(1), "-o suffrage ./cmd", "-C "+top(t)+" -o "+filepath.Join(f.dir, "client", "suffrage")+" ./cmd",
+	command = strings.NewReplacer("/tmp/fleet", f.dir, "ssh h1 sudo tar -C /var/lib/suffrage", "ssh h1 sudo tar -C "+filepath.Join(f.dir, "h1", "data"),
+		"ssh h2 sudo tar -C /var/lib/suffrage", "ssh h2 sudo tar -C "+filepath.Join(f.dir, "h2", "data"),
+		"ssh h3 sudo tar -C /var/lib/suffrage", "ssh h3 sudo tar -C "+filepath.Join(f.dir, "h3", "data"), "/var/lib/suffrage", filepath.Join(f.dir, f.recorded(), "data"),
+		"2026-11-01", day(-1), "2026-11-29", day(1), "--drill FILE", "--drill "+f.snapshot(), "restore FILE", "restore "+f.snapshot(), "/tmp/looked-at", filepath.Join(f.dir, "client", "looked-at"), "-o suffrage ./cmd", "-C "+top(t)+" -o "+filepath.Join(f.dir, "client", "suffrage")+" ./cmd",
 		"https://10.0.0.1:", "https://127.0.1.1:", "https://127.0.0.1:", "https://127.0.1.1:", "/etc/kubernetes/pki/etcd", filepath.Join(f.dir, "client")).Replace(command)
 	script := fmt.Sprintf(`suffrage() {
   case $1 in
@@ -105,8 +106,8 @@ func (f *ownersFleet) shell(t *testing.T, host, command string) *exec.Cmd {
   *) %[1]q "$@" --config %[2]q ;;
   esac
 }
-sudo() { "$@"; }
-scp() { cp "$@"; }
+sudo() { if [ "$1" = -u ]; then shift 2; fi; "$@"; }
+ssh() { shift; "$@"; }
 %[4]s`, f.program, filepath.Join(f.dir, host, "suffrage.yaml"), filepath.Join(f.dir, host), command)
 	cmd := exec.CommandContext(t.Context(), "bash", "-c", script)
 	cmd.Dir = filepath.Join(f.dir, "client")
@@ -121,6 +122,15 @@ func top(t *testing.T) string {
 		t.Fatal(err)
 	}
 	return dir
+}
+
+// snapshot is one that h1 has saved; FILE until there is any.
+func (f *ownersFleet) snapshot() string {
+	found, _ := filepath.Glob(filepath.Join(f.dir, "h1", "data", "snapshots", "*.db"))
+	if len(found) == 0 {
+		return "FILE"
+	}
+	return found[len(found)-1]
 }
 
 // recorded is a host whose controller has written down a decision.

@@ -95,7 +95,7 @@ func (e Explanation) print(w io.Writer) {
 	}
 	fmt.Fprintln(w)
 	if !e.Host.Reachable {
-		fmt.Fprintln(w, wrap("its agent does not answer: "+e.Host.Error, "  "))
+		fmt.Fprintln(w, wrapOn(w, "its agent does not answer: "+e.Host.Error, "  "))
 	}
 	if len(e.Readings) > 0 {
 		fmt.Fprintln(w)
@@ -108,10 +108,10 @@ func (e Explanation) print(w io.Writer) {
 	}
 	for _, r := range e.Readings {
 		if r.Note != "" {
-			fmt.Fprintln(w, wrap(fmt.Sprintf("%s %s: %s", r.Signal, r.Peer, r.Note), "  "))
+			fmt.Fprintln(w, wrapOn(w, fmt.Sprintf("%s %s: %s", r.Signal, r.Peer, r.Note), "  "))
 		}
 		if r.Histogram != nil {
-			fmt.Fprintln(w, wrap(histogram(r), "  "))
+			fmt.Fprintln(w, wrapOn(w, histogram(r), "  "))
 		}
 	}
 	e.facts(w)
@@ -188,11 +188,11 @@ func (e Explanation) facts(w io.Writer) {
 		fmt.Fprintln(w, "datastore "+e.leads)
 	}
 	if p := f.Prepared; p != nil && !p.Ready && e.Role == "standby" {
-		fmt.Fprintln(w, wrap("not prepared: "+strings.Join(p.Lacks, "; "), "  "))
+		fmt.Fprintln(w, wrapOn(w, "not prepared: "+strings.Join(p.Lacks, "; "), "  "))
 	}
 	for _, p := range f.Probes {
 		if !p.OK {
-			fmt.Fprintln(w, wrap(fmt.Sprintf("probe %s fails: %s", p.Name, p.Error), "  "))
+			fmt.Fprintln(w, wrapOn(w, fmt.Sprintf("probe %s fails: %s", p.Name, p.Error), "  "))
 		}
 	}
 	for _, s := range []struct {

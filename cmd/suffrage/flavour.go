@@ -93,4 +93,4 @@ func (s *Settings) fillK3s() {
 }
 
 // errK3s is why a command that is about members of Suffrage does nothing.
-var errK3s = fmt.Errorf("flavour is %s: K3s runs etcd, and its own commands make, reset and restore a cluster", k3s)
+var errK3s = fmt.Errorf("flavour is %s: K3s runs etcd, and its own commands make, reset and restore a cluster (docs/k3s-recovery.md)", k3s)

@@ -63,6 +63,22 @@ func (f *fleet) mark(ctx context.Context, host string, m marking, say membership
 	})
 }
 
+// withNode is a host's mark with what its Node says of it, and a note where that makes
+// it another one: what is said here does not take an annotation back.
+func (f *fleet) withNode(ctx context.Context, host string, said membership.Mark) (both membership.Mark, note string, err error) {
+	if f.nodes == nil {
+		return said, "", nil
+	}
+	on, _, err := f.nodes.Marks(ctx)
+	if err != nil {
+		return said, "", fmt.Errorf("what its Node says cannot be read: %w", f.unreachable(err))
+	}
+	if both = said.And(on[host]); both.Word() != said.Word() {
+		note = fmt.Sprintf("its Node has annotations too, and with them it is %s: kubectl describe node %s", both.Word(), host)
+	}
+	return both, note, nil
+}
+
 // HostMark is one row of `suffrage host list -o json`.
 type HostMark struct {
 	Host    string          `json:"host"`
@@ -148,13 +164,12 @@ func newMarkCmd(m marking) *cobra.Command {
 				return printJSON(c.OutOrStdout(), HostMark{h.Name, h.Address.String(), mark, mark.Word()})
 			}
 			fmt.Fprintf(c.OutOrStdout(), "%s is %s, said by %s\n", args[0], mark.Word(), say.By)
-			if f.nodes != nil { // it was said all the same, whatever the API server answers
-				all, _, err := marks(ctx, f.client, f.nodes)
-				if err != nil {
-					fmt.Fprintln(c.ErrOrStderr(), "what its Node says cannot be read:", f.unreachable(err))
-				} else if both := all[args[0]]; both.Word() != mark.Word() {
-					fmt.Fprintf(c.OutOrStdout(), "its Node has annotations too, and with them it is %s: kubectl describe node %s\n", both.Word(), args[0])
-				}
+			// It was said all the same, whatever the API server answers.
+			_, note, err := f.withNode(ctx, args[0], mark)
+			if err != nil {
+				fmt.Fprintln(c.ErrOrStderr(), err)
+			} else if note != "" {
+				fmt.Fprintln(c.OutOrStdout(), note)
 			}
 			return nil
 		},

@@ -89,7 +89,7 @@ func TestKubernetesPage(t *testing.T) {
 			writeNodes(t, sh, nodes)
 			s.Create(t, "/apis/coordination.k8s.io/v1/namespaces/"+ns+"/leases", `{"metadata":{"name":"fleet-regrade"}}`)
 		case strings.Contains(script, "create token"):
-			install := regexp.MustCompile(`(?m)^install .* /etc/suffrage/kubeconfig .*$`)
+			install := regexp.MustCompile(`(?m)^sudo install .* /etc/suffrage/kubeconfig .*$`)
 			if !install.MatchString(script) || !strings.Contains(script, "https://ADDRESS:6443") {
 				t.Fatalf("the kubeconfig is made by other commands:\n%s", script)
 			}

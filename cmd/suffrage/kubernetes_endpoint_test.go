@@ -65,6 +65,7 @@ func TestKubernetesEndpoint(t *testing.T) {
 		swaps = 3
 	}
 	term := f.term()
+	leaders := f.leaders(ctx)
 	done := f.swapEach(voters[:swaps])
 	stop()
 	got := <-ended
@@ -76,6 +77,13 @@ func TestKubernetesEndpoint(t *testing.T) {
 				moves++
 			}
 			t.Logf("  %s %s %v %s", s.Begun.UTC().Format(clock), s.Name, s.Ended.Sub(s.Begun).Round(time.Millisecond), s.Note)
+		}
+	}
+	// An election that takes the place of a step down is no busy machine.
+	seen := <-leaders
+	for _, r := range done {
+		if unmoved(r, seen) {
+			t.Errorf("%s led all through its swap, and its leadership was not moved before it was asked to go", r.Out)
 		}
 	}
 	if elections := f.term() - term - moves; elections > 0 && got.Failed > 0 {

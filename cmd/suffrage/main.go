@@ -114,6 +114,9 @@ line, or a file that a person wrote, is wrong. docs/commands.md has the forms of
 		Version:       version(),
 	}
 	root.PersistentFlags().StringP("output", "o", "text", `form of the answer: "text" or "json"`)
+	if err := root.RegisterFlagCompletionFunc("output", completeForms); err != nil {
+		panic(err) // the flag is the one above
+	}
 	root.PersistentFlags().String("config", defaultConfig, "the settings file of this host")
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return usage(fmt.Errorf("%w; see: %s --help", err, c.CommandPath()))

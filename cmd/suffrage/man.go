@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -89,14 +90,47 @@ func manPages(root *cobra.Command) map[string]string {
 		if c.HasParent() {
 			also = append(also, strings.ReplaceAll(c.Parent().CommandPath(), " ", "-")+"(1)")
 		}
-		pages[name+".1"] = manHead(name, "1", c.Short) + manSection("SYNOPSIS", c.UseLine()) + manSection("DESCRIPTION", about(c)) +
+		described, status := exitStatus(about(c))
+		if described == "" { // it says nothing but its exit codes
+			described = c.Short + "."
+		}
+		pages[name+".1"] = manHead(name, "1", c.Short) + manSection("SYNOPSIS", c.UseLine()) + manSection("DESCRIPTION", described) +
 			manSection("OPTIONS", own(c)+"\nOf every command:\n\n"+root.PersistentFlags().FlagUsages()) +
 			manSection("EXAMPLES", c.Example) +
-			manSection("EXIT STATUS", "0  done; a report was printed, whatever it says\n1  it could not be done; stderr says why\n"+
-				"2  the command line, or a file that a person wrote, is wrong") +
+			manSection("EXIT STATUS", status) +
 			manSection("SEE ALSO", strings.Join(append(also, "suffrage.yaml(5)"), "\n"))
 	}
 	return pages
+}
+
+// everyStatus is the exit status of commands whose help does not say more.
+const everyStatus = `0  done; a report was printed, whatever it says
+1  it could not be done; stderr says why
+2  the command line, or a file that a person wrote, is wrong`
+
+// statusCode is the beginning of one code in what the help says of them all.
+var statusCode = regexp.MustCompile(`(?:^|; )([0-9]) `)
+
+// exitStatus takes what a help says of exit codes out of it, a line for each.
+func exitStatus(help string) (described, status string) {
+	described, codes, is := strings.Cut(help, "Exit codes: ")
+	if !is {
+		return help, everyStatus
+	}
+	codes, more, _ := strings.Cut(strings.Join(strings.Fields(codes), " "), ". ")
+	codes = strings.TrimSuffix(codes, ".")
+	if more != "" {
+		described += wrap(more, "") + "\n"
+	}
+	starts := statusCode.FindAllStringSubmatchIndex(codes, -1)
+	for i, at := range starts {
+		end := len(codes)
+		if i+1 < len(starts) {
+			end = starts[i+1][0]
+		}
+		status += codes[at[2]:at[3]] + "  " + strings.TrimPrefix(wrap(codes[at[1]:end], "   "), "   ") + "\n"
+	}
+	return described, status
 }
 
 func manHead(name, section, short string) string {

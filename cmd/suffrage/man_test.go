@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -21,6 +22,19 @@ func TestManPages(t *testing.T) {
 		if !strings.Contains(page, "\n.SH DESCRIPTION\n") || !strings.Contains(page, "\n.SH EXAMPLES\n") {
 			t.Errorf("%s lacks a section", file)
 		}
+		_, status, _ := strings.Cut(page, "\n.SH EXIT STATUS\n.nf\n")
+		status, _, _ = strings.Cut(status, "\n.fi")
+		for _, code := range regexp.MustCompile(`(?:Exit codes: |; )([0-9]) `).FindAllStringSubmatch(strings.Join(strings.Fields(c.Long), " "), -1) {
+			if !regexp.MustCompile(`(?m)^` + code[1] + "  [^ ]").MatchString(status) {
+				t.Errorf("%s does not say what exit status %s is:\n%s", file, code[1], status)
+			}
+		}
+		if strings.Contains(page, "Exit codes:") {
+			t.Errorf("%s says it twice", file)
+		}
+	}
+	if page := contentOf(t, filepath.Join(dir, "man1", "suffrage-member.1")); !strings.Contains(page, "\n3  fenced, or of a cluster that was replaced\n") {
+		t.Errorf("exit status 3 of suffrage-member is not in\n%s", page)
 	}
 	if page := contentOf(t, filepath.Join(dir, "man5", "suffrage.yaml.5")); !strings.Contains(page, "election_timeout") {
 		t.Error("the settings are not in suffrage.yaml.5")
@@ -42,6 +56,18 @@ func TestManPages(t *testing.T) {
 	}
 	if !strings.Contains(text.String(), "suffrage swap OUT IN") || !strings.Contains(text.String(), "--every") {
 		t.Error("what groff shows is not what the help says")
+	}
+}
+
+func TestExitStatus(t *testing.T) {
+	for _, test := range []struct{ why, help, described, status string }{
+		{"none is said", "It runs.", "It runs.", everyStatus},
+		{"two, over lines", "It runs.\n\nExit codes: 0 it ran, and\nended; 3 fenced.", "It runs.\n\n", "0  it ran, and ended\n3  fenced\n"},
+		{"more behind them", "Exit codes: 0 done; 2 wrong flags. docs/observe.md explains\neach.", "docs/observe.md explains each.\n", "0  done\n2  wrong flags\n"},
+	} {
+		if described, status := exitStatus(test.help); described != test.described || status != test.status {
+			t.Errorf("%s: %q, %q", test.why, described, status)
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -98,22 +99,16 @@ arguments or settings.`,
 			}
 			open, _, openErr := f.lease.Open(ctx)
 			now := time.Now()
-			out := []OperationRecord{}
-			if open != nil {
-				out = append(out, recordOf(*open, now))
-			}
-			for _, op := range ended {
-				// One that was recorded and is still in the journal has ended.
-				if open != nil && op.ID == open.ID {
-					out = out[1:]
-				}
-				out = append(out, recordOf(op, now))
-			}
+			out := records(open, ended, now)
 			out = out[:min(len(out), last)]
 			if wantsJSON(c) {
 				return errors.Join(printJSON(c.OutOrStdout(), out), err, openErr)
 			}
-			listOperations(c, out, now)
+			if len(out) == 0 {
+				fmt.Fprintln(c.OutOrStdout(), "no operations yet")
+			} else {
+				table(c.OutOrStdout(), operationRows(out, now))
+			}
 			return errors.Join(err, openErr)
 		},
 	}
@@ -121,17 +116,25 @@ arguments or settings.`,
 	return c
 }
 
-func listOperations(c *cobra.Command, out []OperationRecord, now time.Time) {
-	w := c.OutOrStdout()
-	if len(out) == 0 {
-		fmt.Fprintln(w, "no operations yet")
-		return
+// records are the open operation, where there is one, and those that ended, as they
+// come. One that was recorded and is still in the journal has ended.
+func records(open *membership.Operation, ended []membership.Operation, now time.Time) []OperationRecord {
+	out := []OperationRecord{}
+	if open != nil && !slices.ContainsFunc(ended, func(op membership.Operation) bool { return op.ID == open.ID }) {
+		out = append(out, recordOf(*open, now))
 	}
+	for _, op := range ended {
+		out = append(out, recordOf(op, now))
+	}
+	return out
+}
+
+func operationRows(all []OperationRecord, now time.Time) [][]string {
 	rows := [][]string{{"ID", "OUTCOME", "CHANGE", "BEGAN", "TOOK", "WORST P99", "BY"}}
-	for _, r := range out {
+	for _, r := range all {
 		rows = append(rows, []string{r.ID, r.outcome(), r.change(), ago(r.Begun, now), took(r.Seconds), r.worst(), r.By})
 	}
-	table(w, rows)
+	return rows
 }
 
 func newOperationsShowCmd() *cobra.Command {

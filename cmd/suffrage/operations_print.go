@@ -84,13 +84,13 @@ func (r OperationRecord) print(w io.Writer) {
 	}
 	table(w, rows)
 	if r.Why != "" {
-		fmt.Fprintf(w, "\nWhy:\n%s\n", wrap(r.Why, "  "))
+		fmt.Fprintf(w, "\nWhy:\n%s\n", wrapOn(w, r.Why, "  "))
 	}
 	if r.TurnedBack != "" {
-		fmt.Fprintf(w, "\nTurned back:\n%s\n", wrap(r.TurnedBack, "  "))
+		fmt.Fprintf(w, "\nTurned back:\n%s\n", wrapOn(w, r.TurnedBack, "  "))
 	}
 	if r.WorstLowered != nil && !*r.WorstLowered {
-		fmt.Fprintf(w, "\n%s\n", wrap("The worst p99 between voters was not lowered: something else is slow. After two such swaps within a day nothing is swapped any more (futile).", ""))
+		fmt.Fprintf(w, "\n%s\n", wrapOn(w, "The worst p99 between voters was not lowered: something else is slow. After two such swaps within a day nothing is swapped any more (futile).", ""))
 	}
 	r.printSteps(w)
 	r.printFigures(w)

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,6 +17,18 @@ import (
 func wantsJSON(c *cobra.Command) bool {
 	o, _ := c.Flags().GetString("output")
 	return o == "json"
+}
+
+// oneForm are the commands that refuse another form than text.
+var oneForm = []string{"man", "top"}
+
+// completeForms completes --output with the forms that a command has.
+func completeForms(c *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+	forms := []string{"text"}
+	if !slices.Contains(oneForm, c.Name()) {
+		forms = append(append(forms, "json"), strings.Fields(c.Annotations[moreForms])...)
+	}
+	return forms, cobra.ShellCompDirectiveNoFileComp
 }
 
 // printJSON writes the stable form: indented, one value.
@@ -55,11 +69,66 @@ func table(w io.Writer, rows [][]string) {
 	}
 }
 
+// textWidth is how wide text is where nobody knows better.
+const textWidth = 80
+
+// sheet is a writer that knows how wide it is, as a terminal's picture does.
+type sheet struct {
+	bytes.Buffer
+	width int
+}
+
+// tableWidth is how wide a table of these rows gets.
+func tableWidth(rows [][]string) int {
+	var b bytes.Buffer
+	table(&b, rows)
+	most := 0
+	for line := range strings.Lines(b.String()) {
+		most = max(most, len([]rune(strings.TrimRight(line, "\n"))))
+	}
+	return most
+}
+
+// fit leaves columns out of a table until it is no wider than there is room for, those
+// first that are named first, and gives the headings of those that went.
+func fit(rows [][]string, width int, spare ...int) (_ [][]string, left []string) {
+	gone := map[int]bool{}
+	kept := rows
+	for _, column := range spare {
+		if tableWidth(kept) <= width {
+			break
+		}
+		gone[column] = true
+		left = append(left, rows[0][column])
+		kept = nil
+		for _, r := range rows {
+			var row []string
+			for i, cell := range r {
+				if !gone[i] {
+					row = append(row, cell)
+				}
+			}
+			kept = append(kept, row)
+		}
+	}
+	return kept, left
+}
+
+// wrapOn breaks text at the width of what it is written to.
+func wrapOn(w io.Writer, text, indent string) string {
+	if s, ok := w.(*sheet); ok {
+		return wrapAt(s.width, text, indent)
+	}
+	return wrap(text, indent)
+}
+
 // wrap breaks text at 80 columns, each line behind the indent.
-func wrap(text, indent string) string {
+func wrap(text, indent string) string { return wrapAt(textWidth, text, indent) }
+
+func wrapAt(width int, text, indent string) string {
 	var out, line strings.Builder
 	for _, word := range strings.Fields(text) {
-		if line.Len() > 0 && len([]rune(indent))+len([]rune(line.String()))+1+len([]rune(word)) > 80 {
+		if line.Len() > 0 && len([]rune(indent))+len([]rune(line.String()))+1+len([]rune(word)) > width {
 			fmt.Fprintf(&out, "%s%s\n", indent, line.String())
 			line.Reset()
 		}

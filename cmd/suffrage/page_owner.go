@@ -31,9 +31,9 @@ func (p pageOwner) Ask(ctx context.Context, o page.Order) (page.Question, error)
 	case "swap":
 		return p.askSwap(ctx, o)
 	case "pause":
-		return page.Question{Lines: []string{strings.ReplaceAll(pauseDoes, "\n", " ")}}, nil
+		return p.askPause(ctx, true, strings.ReplaceAll(pauseDoes, "\n", " ")), nil
 	case "resume":
-		return page.Question{Lines: []string{resumeDoes}}, nil
+		return p.askPause(ctx, false, resumeDoes), nil
 	}
 	m, err := markingOf(o.Verb)
 	if err != nil {
@@ -42,7 +42,66 @@ func (p pageOwner) Ask(ctx context.Context, o page.Order) (page.Question, error)
 	if o.Host == "" {
 		return none, fmt.Errorf("%s: of which host?", o.Verb)
 	}
-	return page.Question{Lines: []string{o.Host + ": " + m.short + "."}}, nil
+	return p.askMark(ctx, o.Host, m)
+}
+
+// askPause decides with the pause and without. Whoever stops everything is not held up
+// by what that changes: it is not sealed.
+func (p pageOwner) askPause(ctx context.Context, pause bool, does string) page.Question {
+	q := page.Question{Lines: []string{does}}
+	l, err := p.source.Look(ctx)
+	if err != nil {
+		q.Lines = append(q.Lines, "What that changes now is not known: "+err.Error())
+		return q
+	}
+	with := l.Inputs
+	with.Policy.Paused = &membership.Say{Value: pause, By: "the owner", At: l.Inputs.Now}
+	changes, _ := whatChanges(membership.Decide(l.Inputs), membership.Decide(with))
+	q.Lines = append(q.Lines, changes...)
+	return q
+}
+
+// askMark decides with the mark and without.
+func (p pageOwner) askMark(ctx context.Context, host string, m marking) (q page.Question, err error) {
+	l, err := p.source.Look(ctx)
+	if err != nil {
+		return q, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, p.fleet.callTimeout())
+	defer cancel()
+	said, err := etcd.Marks(ctx, p.fleet.client) // the look may be from before the newest word
+	if err != nil {
+		return q, p.fleet.unreachable(err)
+	}
+	now, next := said[host], said[host]
+	m.set(&next, membership.Say{By: "the owner", At: l.Inputs.Now})
+	without, _, nodeErr := p.fleet.withNode(ctx, host, now)
+	with, note, _ := p.fleet.withNode(ctx, host, next)
+	becomes := fmt.Sprintf("%s is %s, and becomes %s: %s.", host, now.Word(), next.Word(), m.short)
+	if now.Word() == next.Word() {
+		becomes = fmt.Sprintf("%s is %s, and stays so: %s.", host, now.Word(), m.short)
+	}
+	q.Lines = []string{becomes}
+	switch {
+	case nodeErr != nil:
+		q.Lines = append(q.Lines, nodeErr.Error())
+	case note != "":
+		q.Lines = append(q.Lines, note)
+	}
+	changes, key := whatChanges(membership.Decide(marked(l.Inputs, host, without)), membership.Decide(marked(l.Inputs, host, with)))
+	q.Lines, q.Key = append(q.Lines, changes...), becomes+"\n"+note+"\n"+key
+	return q, nil
+}
+
+// marked are inputs in which a host has a mark.
+func marked(in membership.Inputs, host string, m membership.Mark) membership.Inputs {
+	in.View.Hosts = slices.Clone(in.View.Hosts)
+	for i := range in.View.Hosts {
+		if in.View.Hosts[i].Name == host {
+			in.View.Hosts[i].Mark = m
+		}
+	}
+	return in
 }
 
 func markingOf(verb string) (marking, error) {
@@ -77,10 +136,11 @@ func (p pageOwner) askSwap(ctx context.Context, o page.Order) (page.Question, er
 			why = append(why, r.String()+" → "+r.Next)
 		}
 		return none, errors.New(strings.Join(why, "; "))
-	case d.Mode != membership.Active:
-		return none, dryRun(d)
 	}
 	out := page.Question{Lines: []string{swapDoes(q), "Because " + d.Plan.Why + "."}}
+	if d.Mode != membership.Active {
+		out.Lines[0], out.Not = d.Plan.String(), dryRun(d)
+	}
 	for _, s := range d.Plan.Steps {
 		line := fmt.Sprintf("%d %s: %s", s.Number, s.Name, s.Text)
 		out.Lines, out.Key = append(out.Lines, line), out.Key+line+"\n"
@@ -120,7 +180,14 @@ func (p pageOwner) Do(ctx context.Context, o page.Order, by, reason string) (str
 	if err != nil {
 		return "", p.fleet.unreachable(err)
 	}
-	return fmt.Sprintf("%s is %s, said by %s", o.Host, mark.Word(), by), nil
+	done := fmt.Sprintf("%s is %s, said by %s", o.Host, mark.Word(), by)
+	switch _, note, err := p.fleet.withNode(ctx, o.Host, mark); {
+	case err != nil: // it was said all the same
+		done += "; " + err.Error()
+	case note != "":
+		done += "; " + note
+	}
+	return done, nil
 }
 
 var _ page.Owner = pageOwner{}

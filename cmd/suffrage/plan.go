@@ -52,6 +52,6 @@ func showPlan(w io.Writer, d membership.Decision, now time.Time) {
 		fmt.Fprintln(w, "\ncandidates, best first:")
 	}
 	for _, r := range d.Plan.Ranked {
-		fmt.Fprintln(w, wrap(r, "  "))
+		fmt.Fprintln(w, wrapOn(w, r, "  "))
 	}
 }

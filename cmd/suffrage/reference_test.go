@@ -136,7 +136,9 @@ func commandsIn(page string) (out [][]string) {
 }
 
 func exists(words []string) error {
-	c, rest, err := newRoot().Find(words)
+	root := newRoot()
+	root.InitDefaultCompletionCmd()
+	c, rest, err := root.Find(words)
 	if err != nil {
 		return err
 	}

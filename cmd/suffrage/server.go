@@ -65,7 +65,7 @@ func (s Settings) k3sServer(ctx context.Context) (agent.Server, error) {
 		return nil, usage(err)
 	}
 	k := &host.K3s{Config: s.K3s.ConfigDir}
-	unit, err := s.unit(ctx, host.Systemd{Name: s.Agent.Unit, K3s: true})
+	unit, err := s.unit(ctx, host.Systemd{Name: s.Agent.Unit, K3s: true, DataDir: s.K3s.DataDir, Config: s.K3s.ConfigDir})
 	if err != nil {
 		return nil, fmt.Errorf("agent.unit: %w", err)
 	}

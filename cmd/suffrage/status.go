@@ -139,31 +139,45 @@ func (s Status) print(w io.Writer) {
 	default:
 		fmt.Fprintf(w, "controller: %s; this is what it would say\n", s.ControllerNote)
 	}
-	if s.Request != nil {
-		fmt.Fprintf(w, "request: %s, %s\n", s.Request, ago(s.Request.At, now))
-	}
+	s.printRequest(w, now)
 	fmt.Fprintln(w)
 	rows := [][]string{{"HOST", "ROLE", "MARK", "VERDICT", "SINCE"}}
 	for _, h := range s.Hosts {
 		rows = append(rows, []string{h.Host, besides(h.Role, h.Grade), s.mark(h), h.Verdict.Status.String(), cmp.Or(stood(h.Verdict, now), "-")})
 	}
 	table(w, rows)
+	s.printReasons(w)
+	if lines := relays(s.Hosts, now); len(lines) > 0 {
+		fmt.Fprintf(w, "\npaths:\n  %s\n", strings.Join(lines, "\n  "))
+	}
+	printWarnings(w, s.Decision)
+}
+
+// printRequest is what the owner asks for and is not done yet.
+func (s Status) printRequest(w io.Writer, now time.Time) {
+	if s.Request != nil {
+		fmt.Fprintf(w, "request: %s, %s\n", s.Request, ago(s.Request.At, now))
+	}
+}
+
+// printReasons says of each host that is not simply fit why.
+func (s Status) printReasons(w io.Writer) {
 	for _, h := range s.Hosts {
 		if h.Agent && len(h.Verdict.Reasons) == 0 {
 			continue
 		}
 		fmt.Fprintf(w, "\n%s:\n", h.Host)
 		if len(h.Verdict.Reasons) > 0 {
-			fmt.Fprintln(w, wrap(h.Verdict.String(), "  "))
+			fmt.Fprintln(w, wrapOn(w, h.Verdict.String(), "  "))
 		}
 		if !h.Agent {
-			fmt.Fprintln(w, wrap("its agent does not answer: "+h.Error, "  "))
+			fmt.Fprintln(w, wrapOn(w, "its agent does not answer: "+h.Error, "  "))
 		}
 	}
-	if lines := relays(s.Hosts, now); len(lines) > 0 {
-		fmt.Fprintf(w, "\npaths:\n  %s\n", strings.Join(lines, "\n  "))
-	}
-	for _, t := range s.Decision.Warnings {
+}
+
+func printWarnings(w io.Writer, d membership.Decision) {
+	for _, t := range d.Warnings {
 		fmt.Fprintf(w, "\nwarning: %s\n", t)
 	}
 }
@@ -189,7 +203,7 @@ func headline(w io.Writer, d membership.Decision, now time.Time) {
 	case membership.Steady:
 		fmt.Fprintf(w, "steady%s: nothing needs doing\n", lasting(" since ", d.Since, now, ""))
 	case membership.Planned:
-		fmt.Fprintf(w, "would %s%s, because\n%s\n", d.Plan, lasting(" (since ", d.Since, now, ")"), wrap(d.Plan.Why, "  "))
+		fmt.Fprintf(w, "would %s%s, because\n%s\n", d.Plan, lasting(" (since ", d.Since, now, ")"), wrapOn(w, d.Plan.Why, "  "))
 	case membership.StepNext:
 		op := d.Operation
 		what := "goes on"
@@ -198,7 +212,7 @@ func headline(w io.Writer, d membership.Decision, now time.Time) {
 		}
 		fmt.Fprintf(w, "%s (operation %s, begun %s) %s: %s\n", op.Title(), op.ID, ago(op.Begun, now), what, d.Step)
 		if op.TurnedBack != "" {
-			fmt.Fprintln(w, wrap("because "+op.TurnedBack, "  "))
+			fmt.Fprintln(w, wrapOn(w, "because "+op.TurnedBack, "  "))
 		}
 	default:
 		fmt.Fprintf(w, "nothing would be done%s:\n", lasting(" (since ", d.Since, now, ")"))
@@ -208,8 +222,8 @@ func headline(w io.Writer, d membership.Decision, now time.Time) {
 
 func printHolds(w io.Writer, d membership.Decision, now time.Time) {
 	for _, r := range d.Refusals {
-		fmt.Fprintln(w, wrap(fmt.Sprintf("%s [%s%s]", r, r.Kind, lasting(", since ", r.Since, now, "")), "  "))
-		fmt.Fprintln(w, wrap("→ "+r.Next, "    "))
+		fmt.Fprintln(w, wrapOn(w, fmt.Sprintf("%s [%s%s]", r, r.Kind, lasting(", since ", r.Since, now, "")), "  "))
+		fmt.Fprintln(w, wrapOn(w, "→ "+r.Next, "    "))
 	}
 }
 

@@ -30,11 +30,12 @@ func newTopCmd() *cobra.Command {
 again by itself. It looks at etcd and the agents itself, so it works from any host
 with a client certificate while the controller is down. It changes nothing.
 
-A figure with ! is why its host is unfit; ? is a window that is not full yet.
+A figure with ! is why its host is unfit; ? is a window that is not full yet. Where
+the terminal has no room for a column it says which are left out, one with ! never.
 
-Keys: up and down (or k and j) choose a host or scroll, enter looks at the host,
-d the decision, o the operations, f or escape back to the fleet, r looks at once,
-? these keys, q ends.
+Keys: up and down (or k and j) choose a host or an operation, and scroll beyond the
+last; enter looks at it, d at the decision, o at the operations, f or escape go back
+to the fleet, r looks at once, ? shows these keys, q ends.
 
 NO_COLOR, set to anything, takes the colours away; nothing is said by them alone.
 

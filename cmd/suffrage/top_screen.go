@@ -1,16 +1,10 @@
 package main
 
 import (
-	"bytes"
-	"cmp"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
-
-	"suffrage/fitness"
-	"suffrage/page"
 )
 
 // picture is which of its pictures a screen shows.
@@ -21,10 +15,11 @@ const (
 	pageHost
 	pageDecision
 	pageOperations
+	pageOperation
 	pageHelp
 )
 
-var pageNames = map[picture]string{pageFleet: "fleet", pageHost: "host", pageDecision: "decision", pageOperations: "operations", pageHelp: "keys"}
+var pageNames = map[picture]string{pageFleet: "fleet", pageHost: "host", pageDecision: "decision", pageOperations: "operations", pageOperation: "operation", pageHelp: "keys"}
 
 // screen is what top shows. It knows no terminal: keys and looks go in, lines
 // come out.
@@ -32,10 +27,11 @@ type screen struct {
 	from    *fleet
 	colours bool
 
-	page   picture
-	host   string // the one that is chosen, by name: rows move
-	scroll int
-	height int // of the last picture
+	page      picture
+	host      string // the one that is chosen, by name: rows move
+	operation string // the same, by ID
+	scroll    int    // rows beyond the one that is chosen, or from the top
+	height    int    // of the last picture
 
 	look   look
 	status Status
@@ -51,34 +47,52 @@ func (s *screen) take(l seen) {
 	}
 	s.look, s.at = l.look, l.at
 	s.status = s.from.status(l.look)
-	if s.chosen() < 0 && len(s.status.Hosts) > 0 {
-		s.host = s.status.Hosts[0].Host
+	s.keepChoice(s.hosts(), &s.host)
+	s.keepChoice(s.operationIDs(), &s.operation)
+}
+
+func (s *screen) keepChoice(all []string, chosen *string) {
+	if !slices.Contains(all, *chosen) && len(all) > 0 {
+		*chosen = all[0]
 	}
 }
 
-// chosen is the row of the host that is chosen, -1 for none.
-func (s *screen) chosen() int {
-	for i, h := range s.status.Hosts {
-		if h.Host == s.host {
-			return i
-		}
+func (s *screen) hosts() (names []string) {
+	for _, h := range s.status.Hosts {
+		names = append(names, h.Host)
 	}
-	return -1
+	return names
+}
+
+func (s *screen) operationIDs() (ids []string) {
+	for _, r := range s.records(s.at) {
+		ids = append(ids, r.ID)
+	}
+	return ids
+}
+
+// choice is what can be chosen on the page, and what is; nil where nothing can be.
+func (s *screen) choice() (all []string, chosen *string) {
+	switch s.page {
+	case pageFleet:
+		return s.hosts(), &s.host
+	case pageOperations:
+		return s.operationIDs(), &s.operation
+	}
+	return nil, nil
 }
 
 func (s *screen) press(k key) {
-	step := map[key]int{keyUp: -1, keyDown: 1, keyPageUp: -s.height, keyPageDown: s.height}[k]
 	switch k {
 	case keyUp, keyDown, keyPageUp, keyPageDown:
-		if hosts := s.status.Hosts; s.page == pageFleet && len(hosts) > 0 {
-			s.host = hosts[min(max(s.chosen()+step, 0), len(hosts)-1)].Host
-			return
-		}
-		s.scroll = max(s.scroll+step, 0)
+		s.move(map[key]int{keyUp: -1, keyDown: 1, keyPageUp: -s.height, keyPageDown: s.height}[k])
 		return
 	case keyEnter:
-		if s.page == pageFleet && s.host != "" {
+		switch {
+		case s.page == pageFleet && s.host != "":
 			s.page = pageHost
+		case s.page == pageOperations && s.operation != "":
+			s.page = pageOperation
 		}
 	case keyFleet:
 		s.page = pageFleet
@@ -92,141 +106,116 @@ func (s *screen) press(k key) {
 	s.scroll = 0
 }
 
+// move chooses another row. Beyond the last one, and where there is none to choose, the
+// page moves.
+func (s *screen) move(step int) {
+	all, chosen := s.choice()
+	at := 0
+	if chosen != nil {
+		at = slices.Index(all, *chosen)
+	}
+	if last := len(all) - 1; len(all) > 0 && s.scroll == 0 && (step < 0 || at < last) {
+		*chosen = all[min(max(at+step, 0), last)]
+		return
+	}
+	s.scroll = max(s.scroll+step, 0)
+}
+
 // Rows of the picture that are not the page's: the title, and the keys.
 const frame = 3
 
-// lines are the picture: exactly height of them where there is room for any.
+// lines are the picture: exactly height of them where there is room for any. Lines that
+// are too long for the terminal go on in the next: nothing is cut off unsaid.
 func (s *screen) lines(width, height int, now time.Time) []string {
-	title := "suffrage top: " + pageNames[s.page]
-	if s.page == pageHost {
-		title += " " + s.host
+	title, trouble := s.title(width, now)
+	var body []string
+	for _, l := range append(trouble, s.body(width, now)...) {
+		body = append(body, fold(l, width)...)
 	}
-	body := s.body(now)
 	room := max(height-frame, 1)
 	s.height = room
 	at := 0
-	if s.page == pageFleet {
-		// The chosen row stays in sight.
-		for i, l := range body {
-			if strings.HasPrefix(l, mark) {
-				at = max(0, i-room+2)
-			}
+	for i, l := range body { // the chosen row stays in sight
+		if strings.HasPrefix(l, mark) {
+			at = max(0, i-room+2)
 		}
-	} else {
-		s.scroll = min(s.scroll, max(0, len(body)-room))
-		at = s.scroll
 	}
-	out := []string{s.paint(bold, crop(title+"  "+s.age(now), width)), ""}
+	s.scroll = min(s.scroll, max(0, len(body)-room-at))
+	at += s.scroll
+	more := ""
+	if left := len(body) - at - room; left > 0 {
+		more = fmt.Sprintf("(%d more lines)", left)
+	}
+	out := []string{s.paint(bold, crop(title, width)), crop(more, width)}
 	for i := range room {
 		line := ""
 		if at+i < len(body) {
-			line = s.row(crop(body[at+i], width))
+			line = s.row(body[at+i])
 		}
 		out = append(out, line)
 	}
-	keys := "↑↓ choose  enter host  d decision  o operations  r now  ? keys  q quit"
-	if s.page != pageFleet {
+	keys := "↑↓ choose  enter look  d decision  o operations  r now  ? keys  q quit"
+	if _, chosen := s.choice(); chosen == nil {
 		keys = "↑↓ scroll  f fleet  d decision  o operations  r now  ? keys  q quit"
-	}
-	if left := len(body) - at - room; left > 0 {
-		keys = fmt.Sprintf("(%d more lines)  ", left) + keys
+	} else if s.page != pageFleet {
+		keys = "↑↓ choose  enter look  f fleet  d decision  r now  ? keys  q quit"
 	}
 	out = append(out, s.paint(bold, crop(keys, width)))
 	return out[:min(len(out), max(height, 1))]
 }
 
-// age says how old the picture is, and why there is no newer one.
+// title is the first line; why there is no newer look goes below it where it is too long.
+func (s *screen) title(width int, now time.Time) (title string, trouble []string) {
+	title = "suffrage top: " + pageNames[s.page]
+	switch s.page {
+	case pageHost:
+		title += " " + s.host
+	case pageOperation:
+		title += " " + s.operation
+	}
+	title += "  " + s.age(now)
+	if s.err == nil {
+		return title, nil
+	}
+	if whole := title + ": " + s.err.Error(); len([]rune(whole)) <= width {
+		return whole, nil
+	}
+	return title, []string{s.err.Error(), ""}
+}
+
+// age says how old the picture is.
 func (s *screen) age(now time.Time) string {
 	switch {
 	case s.err != nil && s.at.IsZero():
-		return "no look yet: " + s.err.Error()
+		return "no look yet"
 	case s.err != nil:
-		return fmt.Sprintf("looked %s, not since: %v", ago(s.at, now), s.err)
+		return fmt.Sprintf("looked %s, not since", ago(s.at, now))
 	case s.at.IsZero():
 		return "looking"
 	}
 	return "looked " + ago(s.at, now)
 }
 
-func (s *screen) body(now time.Time) []string {
-	var b bytes.Buffer
+func (s *screen) body(width int, now time.Time) []string {
+	b := &sheet{width: width}
 	switch {
 	case s.page == pageHelp:
 		b.WriteString(newTopCmd().Long + "\n")
 	case s.at.IsZero():
 	case s.page == pageHost:
-		explain(s.look, s.host).print(&b)
+		explain(s.look, s.host).print(b)
 	case s.page == pageDecision:
-		showPlan(&b, s.look.d, now)
+		s.status.printRequest(b, now)
+		showPlan(b, s.look.d, now)
+		printWarnings(b, s.look.d)
 	case s.page == pageOperations:
-		s.operations(&b, now)
+		s.list(b, now)
+	case s.page == pageOperation:
+		s.record(b, now)
 	default:
-		s.fleet(&b, now)
+		s.fleet(b, now)
 	}
 	return strings.Split(strings.TrimRight(b.String(), "\n"), "\n")
-}
-
-func (s *screen) operations(w io.Writer, now time.Time) {
-	open := s.look.in.Open
-	if open != nil {
-		recordOf(*open, now).print(w)
-		fmt.Fprintln(w)
-	}
-	if len(s.look.in.Operations) == 0 {
-		fmt.Fprintln(w, "no operation has ended yet")
-		return
-	}
-	rows := [][]string{{"ID", "OUTCOME", "CHANGE", "BEGAN", "TOOK", "WORST P99", "BY"}}
-	for _, op := range s.look.in.Operations {
-		r := recordOf(op, now)
-		rows = append(rows, []string{r.ID, r.outcome(), r.change(), ago(r.Begun, now), took(r.Seconds), r.worst(), r.By})
-	}
-	table(w, rows)
-}
-
-// mark is before the host that is chosen.
-const mark = "> "
-
-func (s *screen) fleet(w io.Writer, now time.Time) {
-	st := s.status
-	fmt.Fprintf(w, "%s; etcd leader %s; mode %s\n", st.count(), cmp.Or(st.Leader, "not known"), st.Mode)
-	switch {
-	case st.Controller != nil:
-		fmt.Fprintf(w, "controller on %s leads since %s\n\n", st.Controller.Host, ago(st.Controller.Since, now))
-	default:
-		fmt.Fprintf(w, "controller: %s\n\n", st.ControllerNote)
-	}
-	rows := [][]string{{"  HOST", "ROLE", "MARK", "VERDICT", "SINCE", "WORST RTT", "FSYNC", "COMMIT", "MEMORY", "RESTARTS"}}
-	for _, h := range st.Hosts {
-		before := "  "
-		if h.Host == s.host {
-			before = mark
-		}
-		row := []string{before + h.Host, besides(h.Role, h.Grade), st.mark(h), h.Verdict.Status.String(), cmp.Or(stood(h.Verdict, now), "-")}
-		for _, sig := range []fitness.Signal{fitness.RTT, fitness.WALFsync, fitness.BackendCommit, fitness.Memory, fitness.Stability} {
-			row = append(row, s.figure(h.Verdict, sig))
-		}
-		rows = append(rows, row)
-	}
-	table(w, rows)
-	fmt.Fprintln(w)
-	headline(w, st.Decision, now)
-}
-
-// figure is the worst that a host has of a signal, as its own readings and those
-// of its peers' ways to it say; "!" where it is why the host is unfit, "?" where no
-// window is full. That a pair is slow is the fault of one end, mostly: the other
-// gets no "!".
-func (s *screen) figure(v fitness.Verdict, sig fitness.Signal) string {
-	worst := page.WorstReading(s.look.in.Readings, v.Host, sig)
-	if worst == nil {
-		return "?"
-	}
-	text := worst.Figure.Text(sig.Unit())
-	if slices.ContainsFunc(v.Reasons, func(r fitness.Reason) bool { return r.Signal == sig && r.Band == fitness.Over }) {
-		text += "!"
-	}
-	return text
 }
 
 // The looks of a line. Where colours are not wanted there are none of these.
@@ -260,20 +249,45 @@ func (s *screen) paint(look, line string) string {
 	return look + line + plain
 }
 
-// crop makes a line fit, without what a terminal would take for an order: some of
-// it comes from other machines.
+// crop makes a line fit, and shows where something is missing.
 func crop(line string, width int) string {
-	var b strings.Builder
-	n := 0
-	for _, r := range line {
-		if n == width {
-			break
-		}
-		if r < ' ' || r >= 0x7f && r < 0xa0 {
-			r = ' '
-		}
-		b.WriteRune(r)
-		n++
+	r := []rune(tame(line))
+	if len(r) <= width {
+		return string(r)
 	}
-	return b.String()
+	return string(r[:max(width-1, 0)]) + "…"
+}
+
+// fold makes lines of one that is too long, broken between words where there are any,
+// each but the first further in than it began.
+func fold(line string, width int) (out []string) {
+	r := []rune(tame(line))
+	indent := len(r) - len([]rune(strings.TrimLeft(string(r), " "))) + 2
+	if indent*2 > width {
+		indent = 0
+	}
+	for width > 0 && len(r) > width {
+		end := width
+		for end > indent+1 && r[end] != ' ' {
+			end--
+		}
+		if end <= indent+1 {
+			end = width
+		}
+		out = append(out, strings.TrimRight(string(r[:end]), " "))
+		rest := strings.TrimLeft(string(r[end:]), " ")
+		r = []rune(strings.Repeat(" ", indent) + rest)
+	}
+	return append(out, string(r))
+}
+
+// tame takes out of a line what a terminal would take for an order: some of it comes
+// from other machines.
+func tame(line string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r >= 0x7f && r < 0xa0 {
+			return ' '
+		}
+		return r
+	}, line)
 }

@@ -38,6 +38,11 @@ func TestFleetInTrouble(t *testing.T) {
 	}) {
 		t.Errorf("explain h3 has no round trip over its limit: %+v", e.Readings)
 	}
+	// Whoever looks for a while sees the same, and the standbys that are good.
+	if out, code := f.run("h2", "qualify", "h3", "h4", "--for", "3s"); code != exitFailed || !strings.Contains(out, "h3: no-candidate(h3): unfit: rtt to h") ||
+		!strings.Contains(out, "LONGEST NOT") || !strings.Contains(out, "of 2 qualify") {
+		t.Errorf("qualify: exit %d\n%s", code, out)
+	}
 
 	// The owner's word stops it, and says who said so.
 	run1[HostMark](f, "h1", "host", "pin", "h3", "--reason", "stays", "--by", "the owner")

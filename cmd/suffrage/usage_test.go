@@ -2,9 +2,11 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -95,6 +97,41 @@ func TestOnlyTopPaints(t *testing.T) {
 		}
 		if strings.Contains(contentOf(t, f), `\x1b`) || strings.Contains(contentOf(t, f), `\033`) {
 			t.Errorf("%s paints: let it respect NO_COLOR, and a terminal only", f)
+		}
+	}
+}
+
+// What -o is completed with is what a command takes, and all of it.
+func TestFormsAreCompleted(t *testing.T) {
+	for _, c := range shown(newRoot()) {
+		if c.HasSubCommands() {
+			continue
+		}
+		words := strings.Fields(c.CommandPath())[1:]
+		var out, notes bytes.Buffer
+		if code := run(t.Context(), append(append([]string{"__complete"}, words...), "-o", ""), &out, &notes); code != exitOK {
+			t.Fatalf("%s: code %d: %s", c.CommandPath(), code, notes.String())
+		}
+		got := strings.Fields(out.String())
+		want := []string{"text", "json", ":4"} // no files
+		switch c.CommandPath() {
+		case "suffrage man", "suffrage top":
+			want = []string{"text", ":4"}
+		case "suffrage report":
+			want = []string{"text", "json", "table", "html", ":4"}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s -o is completed with %q, want %q", c.CommandPath(), got, want)
+		}
+		for _, form := range got[:len(got)-1] {
+			root := newRoot()
+			sub, _, err := root.Find(words)
+			if err == nil {
+				err = errors.Join(sub.ParseFlags([]string{"-o", form}), root.PersistentPreRunE(sub, nil))
+			}
+			if err != nil {
+				t.Errorf("%s -o %s: %v", c.CommandPath(), form, err)
+			}
 		}
 	}
 }

@@ -46,7 +46,8 @@ type Order struct {
 	Operation string          `json:"operation"`
 	// Member is the ID that StartMember joins with, none where the server adds
 	// itself; Peers are the names and peer URLs of all members, the newcomer among
-	// them, or, of Retire in the k3s flavour, of those that stay.
+	// them. In the k3s flavour, and of Retire there alone, they are of the servers at
+	// which the host is to join, of which it takes any.
 	Member string            `json:"member,omitempty"`
 	Peers  map[string]string `json:"peers,omitempty"`
 	// To is the grade of Regrade.
@@ -124,7 +125,7 @@ func (o *Operator) Act(ctx context.Context, in membership.Inputs, d membership.D
 		return err
 	}
 	o.point("before " + string(d.Step.Verb))
-	err := o.do(ctx, in, *d.Operation, *d.Step)
+	err := o.do(ctx, in, d)
 	o.point("after " + string(d.Step.Verb))
 	o.Failed = failure(*d.Operation, *d.Step, err)
 	if err != nil {
@@ -202,7 +203,8 @@ func (o *Operator) record(ctx context.Context, ended membership.Operation) error
 	return nil
 }
 
-func (o *Operator) do(ctx context.Context, in membership.Inputs, op membership.Operation, a membership.Act) error {
+func (o *Operator) do(ctx context.Context, in membership.Inputs, d membership.Decision) error {
+	op, a := *d.Operation, *d.Step
 	order := Order{Verb: a.Verb, Term: o.Journal.Term(), Operation: op.ID, Member: a.Member}
 	switch a.Verb {
 	case membership.AddLearner:
@@ -219,11 +221,14 @@ func (o *Operator) do(ctx context.Context, in membership.Inputs, op membership.O
 		return o.Removals.Withdraw(ctx, a.Host, op.ID)
 	case membership.StartMember:
 		order.Peers = peers(in.View)
+		if in.Policy.Flavour == membership.K3s {
+			order.Peers = servers(in.View, d)
+		}
 		order.Peers[a.Host] = a.Peer
 		return o.Hosts.Order(ctx, a.Host, order)
 	case membership.Retire:
 		if in.Policy.Flavour == membership.K3s { // where it finds a server, as a host that is none
-			order.Peers = peers(in.View)
+			order.Peers = servers(in.View, d)
 		}
 		return o.Hosts.Order(ctx, a.Host, order)
 	case membership.SaveSnapshot, membership.Fence, membership.Unfence, membership.Regrade:

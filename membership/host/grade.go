@@ -4,15 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 	"time"
-
-	"go.yaml.in/yaml/v3"
 
 	"suffrage/fitness"
 	"suffrage/membership"
@@ -98,60 +93,23 @@ func (g graded) told() fitness.Grade {
 	return g.set
 }
 
-// settings is what K3s's files say: config.yaml, then the drop-ins in the order of
-// their names, the last word counts (K3s: pkg/configfilearg).
+// settings is the grade by K3s's files, with Suffrage's or without.
 func (k *K3s) settings(ours bool) (fitness.Grade, error) {
-	files := []string{strings.TrimSuffix(k.Config, ".d")}
-	dropIns, err := os.ReadDir(k.Config)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return "", fmt.Errorf("host: K3s's settings: %w", err)
+	var without []string
+	if !ours {
+		without = append(without, k3sGradeFile)
 	}
-	for _, d := range dropIns {
-		if ext := strings.ToLower(filepath.Ext(d.Name())); !d.IsDir() && (ext == ".yaml" || ext == ".yml") && (ours || d.Name() != k3sGradeFile) {
-			files = append(files, filepath.Join(k.Config, d.Name()))
-		}
-	}
-	grade := fitness.Full
-	for _, file := range files {
-		says, err := disables(file)
-		switch {
-		case err != nil:
-			return "", fmt.Errorf("host: K3s's settings: %w", err)
-		case says == "":
-		case slices.Contains([]string{"true", "1", "t"}, strings.ToLower(says)):
-			grade = fitness.EtcdOnly
-		default:
-			grade = fitness.Full
-		}
-	}
-	return grade, nil
-}
-
-// disables is what one file says of the API server, empty where it says nothing.
-func disables(file string) (string, error) {
-	f, err := os.Open(file)
-	if errors.Is(err, fs.ErrNotExist) {
-		return "", nil
-	}
+	s, err := ReadSettings(k.Config, without...)
 	if err != nil {
 		return "", err
 	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	if err == nil && len(data) > maxFile {
-		err = fmt.Errorf("larger than %d KiB", maxFile>>10)
+	switch off, err := s.On(disableAPI); {
+	case err != nil:
+		return "", err
+	case off:
+		return fitness.EtcdOnly, nil
 	}
-	var keys map[string]any
-	if err == nil {
-		err = yaml.Unmarshal(data, &keys)
-	}
-	if err != nil {
-		return "", fmt.Errorf("%s: %w", file, err)
-	}
-	if v, there := keys[disableAPI]; there {
-		return fmt.Sprint(v), nil
-	}
-	return "", nil
+	return fitness.Full, nil
 }
 
 // setGrade writes or takes away the drop-in, and reads back what counts then.

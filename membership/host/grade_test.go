@@ -75,6 +75,13 @@ func TestGradeOfSettings(t *testing.T) {
 		{"config.yaml", [2]string{"disable-apiserver: true\n"}, fitness.EtcdOnly, fitness.EtcdOnly},
 		{"a later file counts", [2]string{"disable-apiserver: true\n", "disable-apiserver: false\n"}, fitness.Full, fitness.EtcdOnly},
 		{"as text", [2]string{"", "disable-apiserver: \"true\"\n"}, fitness.EtcdOnly, fitness.EtcdOnly},
+		{"yes is true to K3s", [2]string{"disable-apiserver: yes\n"}, fitness.EtcdOnly, fitness.EtcdOnly},
+		{"on too", [2]string{"disable-apiserver: on\n"}, fitness.EtcdOnly, fitness.EtcdOnly},
+		{"y too", [2]string{"", "disable-apiserver: y\n"}, fitness.EtcdOnly, fitness.EtcdOnly},
+		{"no is false", [2]string{"disable-apiserver: yes\n", "disable-apiserver: no\n"}, fitness.Full, fitness.EtcdOnly},
+		{"of a list the last counts", [2]string{"disable-apiserver: [false, true]\n"}, fitness.EtcdOnly, fitness.EtcdOnly},
+		{"a list of none is not said", [2]string{"disable-apiserver: []\n"}, fitness.Full, fitness.EtcdOnly},
+		{"with neither K3s does not start", [2]string{"disable-apiserver: maybe\n"}, "", ""},
 		{"no mapping is no answer", [2]string{"- x\n"}, "", ""},
 	} {
 		m := newVoter(t)

@@ -10,6 +10,8 @@ import (
 	"os"
 	"slices"
 	"time"
+
+	"suffrage/membership"
 )
 
 // K3s is what differs on a host whose etcd runs within a K3s server. The server
@@ -74,6 +76,22 @@ func (k *K3s) point(f files, server string) error {
 	text := fmt.Sprintf("# Written by Suffrage at %s. It goes before what other files say.\nserver: %s\ncluster-init: false\n",
 		time.Now().UTC().Format(time.RFC3339), server)
 	return files{path: k.Config, point: f.point}.replace(k3sFile, []byte(text))
+}
+
+// heeded refuses where K3s would not go by what point writes: it would join
+// elsewhere, or make a cluster of its own.
+func (k *K3s) heeded() error {
+	if k == nil {
+		return nil
+	}
+	s, err := ReadSettings(k.Config)
+	if err != nil {
+		return err
+	}
+	if flag, by := s.Overriding(k.Config); flag != "" {
+		return refusal(membership.NotQualified, "%s sets %s, and K3s goes by the last file by name, not by %s: take it out of that file", by.From, flag, k3sFile)
+	}
+	return nil
 }
 
 // makeRoom readies this host for its server. The agent ends while the fence is

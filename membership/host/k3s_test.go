@@ -92,3 +92,20 @@ func TestK3sRefusals(t *testing.T) {
 		}
 	}
 }
+
+// K3s would join where another file says: it is not started, and lifts no fence.
+func TestK3sSettingsThatGoBefore(t *testing.T) {
+	for _, text := range []string{"server: https://10.0.0.9:6443\n", "cluster-init: yes\n"} {
+		m := newK3s(t)
+		m.config("own.yaml", text)
+		r := m.server().Order(t.Context(), m.as(order(membership.StartMember, 1, "op", "")))
+		if r.Outcome != Refused || r.Code != membership.NotQualified || !strings.Contains(r.Reason, "own.yaml sets") {
+			t.Errorf("%q: %+v", text, r)
+		}
+		if f := factsOf(t, m.server()); f.Running || !m.agent.running || Fenced(m.data) == nil {
+			t.Errorf("%q: %+v", text, f)
+		}
+		m.config("own.yaml", "token: x\n")
+		give(t, m.server(), m.as(order(membership.StartMember, 1, "op", "")))
+	}
+}

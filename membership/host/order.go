@@ -27,7 +27,8 @@ type Order struct {
 	// the server adds itself, as K3s's does.
 	Member string `json:"member,omitempty"`
 	// Peers are the names and peer URLs of all members, the newcomer among them.
-	// Only StartMember has them, and where K3s is, Retire: those that stay.
+	// Only StartMember has them, and where K3s is, Retire: there they are of the
+	// servers at which the host is to join.
 	Peers map[string]string `json:"peers,omitempty"`
 	// To is the grade of Regrade.
 	To fitness.Grade `json:"to,omitempty"`

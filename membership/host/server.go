@@ -117,6 +117,9 @@ func (s *Server) start(ctx context.Context, o Order) error {
 		return refusal(membership.DatastorePresent, "a datastore %s lies in %s, and etcd would go on with it instead of joining: if nobody needs that member, move it aside", age(s.o.Datastore), s.o.Datastore)
 	}
 	at, err := s.o.K3s.server(s.o.Host, o.Peers)
+	if err == nil {
+		err = s.o.K3s.heeded()
+	}
 	if err != nil {
 		return err
 	}

@@ -51,6 +51,9 @@ type Systemd struct {
 	// K3s: the unit is k3s.service. Its start ends long after its process is there,
 	// which is what Start waits for.
 	K3s bool
+	// DataDir and Config are what the settings say of K3s: its data directory, and
+	// that of its drop-ins. Its command line must not say otherwise; empty, it may.
+	DataDir, Config string
 	// Behind: the unit is k3s-agent.service, which starts only while the fence is
 	// up, where the server does not.
 	Behind bool
@@ -64,7 +67,7 @@ func (u Systemd) Check(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := u.honours(p); err != nil {
+		if err := u.safe(p); err != nil {
 			return err
 		}
 		// A reference ends with the connection and asks for the right to act on
@@ -90,6 +93,11 @@ func (u Systemd) Start(ctx context.Context) error {
 		}
 		if p.running() {
 			return fenced // nothing is to be started, or to be tried
+		}
+		if fenced == nil { // else it is tried, and the command line is no reason why not
+			if err := u.takes(p); err != nil {
+				return err
+			}
 		}
 		enough := func() bool { return false }
 		if u.K3s || u.Behind {
@@ -131,7 +139,7 @@ func (u Systemd) StartAgain(ctx context.Context) error {
 			return err
 		}
 		// A start that the fence refuses would leave it stopped.
-		if err := errors.Join(u.honours(was), Fenced(u.Data)); err != nil {
+		if err := errors.Join(u.safe(was), Fenced(u.Data)); err != nil {
 			return err
 		}
 		enough := func() bool {
@@ -150,10 +158,31 @@ func (u Systemd) StartAgain(ctx context.Context) error {
 func (u Systemd) State(ctx context.Context) (s UnitState, err error) {
 	err = u.with(ctx, "state of", func(c *connection) error {
 		p, err := c.properties(ctx)
-		s = UnitState{Running: p.running(), Invocation: p.invocation, EtcdOnly: u.K3s && p.has(disableAPI)}
+		s = UnitState{Running: p.running(), Invocation: p.invocation, EtcdOnly: u.K3s && p.etcdOnly()}
 		return err
 	})
 	return s, err
+}
+
+// safe gives nil for a unit that starts where it may and not where it must not.
+func (u Systemd) safe(p properties) error {
+	if err := u.honours(p); err != nil {
+		return err
+	}
+	return u.takes(p)
+}
+
+// takes gives nil for a unit whose command line leaves the settings to files.
+func (u Systemd) takes(p properties) error {
+	if !u.K3s {
+		return nil
+	}
+	for _, s := range p.starts {
+		if err := u.Takes(s.Args); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // honours gives nil for a unit that refuses a start while the fence is up.
@@ -168,8 +197,6 @@ func (u Systemd) honours(p properties) error {
 		return fmt.Errorf("it could start beside the server: it needs the line AssertPathExists=%s in its section [Unit], as deploy/systemd/k3s has it, and after that systemctl daemon-reload", fence)
 	case u.Behind:
 		return nil
-	case u.K3s && p.has("cluster-init"):
-		return fmt.Errorf("its command line has --cluster-init, which would make a new cluster of a removed server: take it out, and after that systemctl daemon-reload")
 	case u.K3s && !p.asserts(fence, false):
 		return fmt.Errorf("it does not honour the fence: it needs the line AssertPathExists=!%s in its section [Unit], as deploy/systemd/k3s has it, and after that systemctl daemon-reload", fence)
 	case !p.asserts(fence, false):
@@ -280,10 +307,13 @@ type execStart struct {
 	Code, Status                  int32
 }
 
-// has reports whether the command line sets a flag.
-func (p properties) has(flag string) bool {
-	return slices.ContainsFunc(p.starts, func(s execStart) bool {
-		return slices.ContainsFunc(s.Args, func(a string) bool { return a == "--"+flag || a == "--"+flag+"=true" })
+// etcdOnly reports whether the command line of K3s says so.
+func (p properties) etcdOnly() bool {
+	return slices.ContainsFunc(p.starts, func(e execStart) bool {
+		s := Settings{}
+		s.Add(e.Args)
+		on, err := s.On(disableAPI)
+		return err == nil && on
 	})
 }
 

@@ -24,8 +24,8 @@ type UnitFile struct {
 	PID     uint32
 	// Program is what it starts.
 	Program []string
-	// Unsafe is why an agent would not run it: masked, stale, or it does not honour
-	// the fence. Nil where that cannot be asked: of a unit that is not loaded.
+	// Unsafe is why an agent would not run it: masked, stale, it does not honour the
+	// fence, or a *CommandLineError. Nil where that cannot be asked: of a unit that is not loaded.
 	Unsafe error
 }
 
@@ -49,7 +49,7 @@ func (u Systemd) File(ctx context.Context) (f UnitFile, err error) {
 		if err != nil {
 			return err
 		}
-		f.Stale, f.Running, f.PID, f.Unsafe = p.stale, p.running(), p.pid, u.honours(p)
+		f.Stale, f.Running, f.PID, f.Unsafe = p.stale, p.running(), p.pid, u.safe(p)
 		if len(p.starts) > 0 {
 			f.Program = p.starts[0].Args
 		}

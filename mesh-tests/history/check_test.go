@@ -106,7 +106,7 @@ func TestJudge(t *testing.T) {
 		h, err := Read(f)
 		f.Close()
 		if err == nil {
-			err = Check(h)
+			err = errors.Join(Check(h), CheckReads(h))
 		}
 		if err != nil {
 			t.Errorf("%s: %v", name, err)

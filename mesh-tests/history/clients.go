@@ -12,10 +12,10 @@ import (
 
 const (
 	// pause lies between two calls of one client.
-	pause = 10 * time.Millisecond
-	// try is how long one call may take, patience how long a client tries again
-	// until a write counts as failed: a put that was forwarded to a leader that is
-	// gone is lost and waits for nothing.
+	pause = 30 * time.Millisecond
+	// try is how long one call may take, writePatience how long a client tries
+	// again until a write counts as failed: a put that was forwarded to a leader
+	// that is gone is lost and waits for nothing.
 	try           = time.Second
 	writePatience = 10 * time.Second
 	clients       = 4
@@ -44,9 +44,21 @@ type Writes struct {
 	Slowest time.Duration
 	// Gap is the longest time in which no client's put was acknowledged.
 	Gap time.Duration
+	// Failures are from the first try to the end of the last one of those that failed.
+	Failures []Span `json:",omitempty"`
 }
 
-// Run makes calls until ctx ends, and gives what they saw. It returns within 5 s.
+// Span is a time since the history began.
+type Span struct {
+	From time.Duration `json:"from"`
+	To   time.Duration `json:"to"`
+}
+
+// Meets reports whether both were at some moment.
+func (s Span) Meets(o Span) bool { return s.From <= o.To && o.From <= s.To }
+
+// Run makes calls until ctx ends, and gives what they saw. It returns within 2 s
+// where they are answered, and within 12 s anyway.
 func (c *Clients) Run(ctx context.Context) (History, Writes) {
 	c.began = time.Now()
 	var all sync.WaitGroup
@@ -59,9 +71,12 @@ func (c *Clients) Run(ctx context.Context) (History, Writes) {
 		c.seen.Gap = max(c.seen.Gap, time.Since(c.began)-c.good)
 	}
 	c.mu.Unlock()
-	// What was written last is read once more, where anybody still answers.
+	// What was written last is read once more. Without that nobody would miss it.
+	ended := time.Now()
 	for k := range keys {
-		c.get(context.WithoutCancel(ctx), 0, fmt.Sprintf("%s%d", c.Prefix, k))
+		for !c.get(context.WithoutCancel(ctx), 0, fmt.Sprintf("%s%d", c.Prefix, k)) && time.Since(ended) < writePatience {
+			time.Sleep(pause)
+		}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -109,6 +124,7 @@ func (c *Clients) write(ctx context.Context, number, n int, key string) {
 		if time.Since(first) > writePatience {
 			c.mu.Lock()
 			c.seen.Failed++
+			c.seen.Failures = append(c.seen.Failures, Span{first.Sub(c.began), o.Return})
 			c.mu.Unlock()
 			return
 		}
@@ -125,7 +141,8 @@ func (c *Clients) acknowledged(at, took time.Duration) {
 	c.seen.Slowest = max(c.seen.Slowest, took)
 }
 
-func (c *Clients) get(ctx context.Context, number int, key string) {
+// get reports whether there was an answer.
+func (c *Clients) get(ctx context.Context, number int, key string) bool {
 	o := Operation{Client: number, Key: key, Call: time.Since(c.began)}
 	call, cancel := context.WithTimeout(ctx, try)
 	defer cancel()
@@ -135,6 +152,7 @@ func (c *Clients) get(ctx context.Context, number int, key string) {
 		o.Got = string(g.Kvs[0].Value)
 	}
 	c.add(o)
+	return err == nil
 }
 
 func (c *Clients) add(o Operation) {

@@ -3,6 +3,7 @@ package history
 import (
 	"bytes"
 	"context"
+	"errors"
 	"os"
 	"syscall"
 	"testing"
@@ -66,7 +67,7 @@ func TestClients(t *testing.T) {
 	wait(acknowledged() + 100)
 	stop()
 	r := <-done
-	if err := Check(r.history); err != nil {
+	if err := errors.Join(Check(r.history), CheckReads(r.history)); err != nil {
 		t.Error(err)
 	}
 	if r.seen.Failed != 0 || r.seen.Gap == 0 || r.seen.Slowest < r.seen.Gap/100 {

@@ -1,12 +1,13 @@
 package history
 
 import (
+	"errors"
 	"os"
 	"testing"
 )
 
 // Judge fails a test in which writes failed, a write was lost, or nothing was
-// written, so that nothing was proven. A History that was judged bad is kept in
+// written or what was written last was not read, so that nothing was proven. A History that was judged bad is kept in
 // dir, where "" is the directory for temporary files.
 func Judge(t testing.TB, h History, seen Writes, dir string) {
 	t.Helper()
@@ -17,7 +18,7 @@ func Judge(t testing.TB, h History, seen Writes, dir string) {
 	if seen.Failed > 0 {
 		t.Errorf("%d writes failed: no try within ten seconds carried them out", seen.Failed)
 	}
-	err := Check(h)
+	err := errors.Join(Check(h), CheckReads(h))
 	if err == nil {
 		return
 	}

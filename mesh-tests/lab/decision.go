@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,6 +9,8 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
+	"sync"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -24,19 +27,62 @@ const (
 
 // Decision is what the controller that leads decided last. Unlike a command it
 // remembers since when something is so.
-func (f *Fleet) Decision(ctx context.Context) (d membership.Decision, err error) {
-	var errs []error
-	for _, n := range f.Nodes {
-		b, err := n.get(ctx, "http://127.0.0.1:7402/decision")
-		if err == nil {
-			err = json.Unmarshal(b, &d)
-		}
-		if err == nil {
-			return d, nil
-		}
-		errs = append(errs, err)
+func (f *Fleet) Decision(ctx context.Context) (membership.Decision, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	type answer struct {
+		membership.Decision
+		error
 	}
-	return d, fmt.Errorf("lab: no controller tells a decision: %w", errors.Join(errs...))
+	// All are asked at once: one that is frozen answers nobody, and would keep
+	// the others' from being heard.
+	answers := make(chan answer, len(f.Nodes))
+	for _, n := range f.Nodes {
+		go func() {
+			var a answer
+			b, err := n.get(ctx, fmt.Sprintf("http://127.0.0.1:%d/decision", demo.ControllerMetricsPort))
+			if err == nil {
+				err = json.Unmarshal(b, &a.Decision)
+			}
+			a.error = err
+			answers <- a
+		}()
+	}
+	var errs []error
+	for range f.Nodes {
+		a := <-answers
+		if a.error == nil {
+			return a.Decision, nil
+		}
+		errs = append(errs, a.error)
+	}
+	return membership.Decision{}, fmt.Errorf("lab: no controller tells a decision: %w", errors.Join(errs...))
+}
+
+// Page is what a service on a host tells Prometheus.
+type Page struct{ Host, Service, Text string }
+
+// Services are the pages of the agents and controllers that answer.
+func (f *Fleet) Services(ctx context.Context) []Page {
+	var pages []Page
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	for _, n := range f.Nodes {
+		for service, port := range map[string]int{"agent": demo.AgentMetricsPort, "controller": demo.ControllerMetricsPort} {
+			all.Go(func() {
+				b, err := n.get(ctx, fmt.Sprintf("http://127.0.0.1:%d/metrics", port))
+				if err != nil {
+					return // it is down, frozen, or not on this host
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				pages = append(pages, Page{n.Name, service, string(b)})
+			})
+		}
+	}
+	all.Wait()
+	slices.SortFunc(pages, func(a, b Page) int { return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(a.Service, b.Service)) })
+	return pages
 }
 
 // get asks a service that listens on the host's own loopback device.

@@ -31,8 +31,11 @@ type Plan struct {
 	Controllers []string
 	// Disks are the hosts whose data is on a Disk, Spaces those with it on a Space.
 	Disks, Spaces []string
-	// StallTime is controller.stall_time of the settings, 0 for 20 s.
-	StallTime fitness.Duration
+	// Period is the time between two samples, 0 for 25 ms.
+	Period time.Duration
+	// StallTime is controller.stall_time of the settings, 0 for 20 s; Soak is
+	// controller.soak, 0 for 3 s.
+	StallTime, Soak fitness.Duration
 	// Clocks are by how much those of hosts are off. They need ClockProgram, which
 	// mesh-tests/clock.sh builds.
 	Clocks       map[string]time.Duration
@@ -100,6 +103,10 @@ func NewFleet(ctx context.Context, p Plan) (_ *Fleet, err error) {
 	return f, f.start(ctx, d)
 }
 
+// Backing is the folder of a host from which its Disk passes everything through:
+// what is on it is still there once the Disk is gone.
+const Backing = "disk"
+
 // mount puts the data of hosts on disks of their own.
 func (f *Fleet) mount(d *demo.Fleet, p Plan) error {
 	f.disks, f.spaces = map[string]*Disk{}, map[string]*Space{}
@@ -117,7 +124,7 @@ func (f *Fleet) mount(d *demo.Fleet, p Plan) error {
 		if err != nil {
 			return err
 		}
-		backing := h.Path("disk")
+		backing := h.Path(Backing)
 		if err := os.Mkdir(backing, 0o700); err != nil {
 			return fmt.Errorf("lab: %s: %w", name, err)
 		}

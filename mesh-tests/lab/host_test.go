@@ -2,6 +2,7 @@ package lab
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -29,15 +30,20 @@ func supervised(t *testing.T) *demo.Supervisor {
 // process any more, and can be switched on again.
 func TestHost(t *testing.T) {
 	n := network(t, 2)
-	h, err := NewHost(n, supervised(t), 2, filepath.Join(t.TempDir(), "h2"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := h.Close(); err != nil {
-			t.Error(err)
+	s := supervised(t)
+	host := func(number int) *Host {
+		h, err := NewHost(n, s, number, filepath.Join(t.TempDir(), fmt.Sprintf("h%d", number)))
+		if err != nil {
+			t.Fatal(err)
 		}
-	})
+		t.Cleanup(func() {
+			if err := h.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		return h
+	}
+	other, h := host(1), host(2)
 	must := func(err error) {
 		t.Helper()
 		if err != nil {
@@ -49,24 +55,29 @@ func TestHost(t *testing.T) {
 	if !strings.Contains(out, Address(2).String()) || strings.Contains(out, Address(1).String()) {
 		t.Errorf("h2 has these addresses:\n%s", out)
 	}
-	ticks := filepath.Join(h.Dir, "ticks")
-	size := func() int64 {
-		i, err := os.Stat(ticks)
+	ticks := func(h *Host) string { return filepath.Join(h.Dir, "ticks") }
+	sizeOn := func(h *Host) int64 {
+		i, err := os.Stat(ticks(h))
 		if err != nil {
 			return 0
 		}
 		return i.Size()
 	}
-	start := func() *demo.Child {
+	size := func() int64 { return sizeOn(h) }
+	startOn := func(h *Host) *demo.Child {
 		t.Helper()
-		c, err := h.Start(t.Context(), "ticker", "sh", "-c", "while :; do echo x >>"+ticks+"; sleep 0.01; done")
+		c, err := h.Start(t.Context(), "ticker", "sh", "-c", "while :; do echo x >>"+ticks(h)+"; sleep 0.01; done")
 		must(err)
 		return c
 	}
+	start := func() *demo.Child { return startOn(h) }
 	c := start()
-	until(t, "it ticks", func() bool { return size() > 0 })
+	startOn(other)
+	until(t, "both tick", func() bool { return size() > 0 && sizeOn(other) > 0 })
 	must(h.Freeze())
-	frozen := size()
+	frozen, beside := size(), sizeOn(other)
+	// As long as that takes, the frozen one would have gone on as far.
+	until(t, "the other one ticks on", func() bool { return sizeOn(other) > beside+100 })
 	if size() != frozen {
 		t.Error("it goes on, frozen")
 	}

@@ -3,7 +3,6 @@ package lab
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -93,23 +92,22 @@ func (n *Node) Status(ctx context.Context) (s Status, err error) {
 	return s, nil
 }
 
-// Reading asks a host for what another one is measured at, as its owner does.
-func (n *Node) Reading(ctx context.Context, of string, signal fitness.Signal) (fitness.Reading, error) {
+// Readings asks a host for what another one measures, of itself and of its pairs,
+// as its owner does.
+func (n *Node) Readings(ctx context.Context, of string) ([]fitness.Reading, error) {
 	ctx, cancel := context.WithTimeout(ctx, commandLimit)
 	defer cancel()
 	var e struct {
 		Readings []fitness.Reading `json:"readings"`
 	}
 	out, err := n.Suffrage(ctx, "explain", of, "-o", "json")
-	if err == nil {
-		err = json.Unmarshal([]byte(out), &e)
+	if err != nil {
+		return nil, err
 	}
-	for _, r := range e.Readings {
-		if r.Signal == signal {
-			return r, err
-		}
+	if err := json.Unmarshal([]byte(out), &e); err != nil {
+		return nil, fmt.Errorf("lab: explain %s on %s: %w", of, n.Name, err)
 	}
-	return fitness.Reading{}, errors.Join(err, fmt.Errorf("lab: explain %s on %s: no %s", of, n.Name, signal))
+	return e.Readings, nil
 }
 
 // Operations are those that ended, the newest first.

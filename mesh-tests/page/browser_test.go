@@ -208,6 +208,11 @@ func dark(is bool) step {
 	return command(emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}})
 }
 
+// forced is a system whose colours go before the page's own.
+func forced() step {
+	return command(emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "forced-colors", Value: "active"}, {Name: "prefers-color-scheme", Value: "dark"}}})
+}
+
 func phone() step { return chromedp.EmulateViewport(360, 740, chromedp.EmulateMobile) }
 
 func scriptless() step {

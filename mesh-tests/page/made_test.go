@@ -166,13 +166,44 @@ const contrast = `(() => {
   const light = (c) => { const [r, g, b] = rgb(c).map((v) => { v /= 255; return v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; }); return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
   const ground = (e) => { for (; e; e = e.parentElement) { const c = getComputedStyle(e).backgroundColor; if (!/, 0\)$/.test(c)) return c; } return "rgb(255,255,255)"; };
   let worst = [99, ""];
-  for (const e of document.querySelectorAll("body *:not(svg *)")) {
+  for (const e of document.querySelectorAll("body *:not(svg *), svg text")) {
     if (![...e.childNodes].some((n) => n.nodeType === 3 && n.data.trim()) || !e.checkVisibility() || e.matches(".quiet, .skip, noscript, script")) continue;
-    const [a, b] = [light(getComputedStyle(e).color), light(ground(e))];
+    const shape = e.matches("svg .glyph") && e.parentElement.querySelector("circle, rect"); // which the glyph is on
+    const drawn = e.matches("svg text");
+    const [a, b] = [light(drawn ? getComputedStyle(e).fill : getComputedStyle(e).color), light(shape ? getComputedStyle(shape).fill : ground(e))];
     const c = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
     if (c < worst[0]) worst = [c, e.outerHTML.slice(0, 120)];
   }
   return worst[0] >= 4.5 ? "" : worst[0].toFixed(2) + " of " + worst[1];
+})()`
+
+// drawn are the troubles of the picture: letters that are too small, are cut off or cover
+// each other, lines that can hardly be seen, and links past their limit that differ from
+// others by their colour only.
+const drawn = `(() => {
+  const out = [], svg = document.querySelector("svg.fleet"), all = [...svg.querySelectorAll("text")];
+  const frame = svg.getBoundingClientRect();
+  const rgb = (c) => c.match(/[\d.]+/g).map(Number);
+  const light = (c) => { const [r, g, b] = rgb(c).map((v) => { v /= 255; return v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; }); return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
+  const ground = light(getComputedStyle(document.body).backgroundColor);
+  for (const t of all) {
+    const size = parseFloat(getComputedStyle(t).fontSize) * t.getScreenCTM().a, r = t.getBoundingClientRect();
+    if (size < 11) out.push(size.toFixed(1) + " px: " + t.textContent);
+    if (r.left < frame.left - 1 || r.right > frame.right + 1 || r.top < frame.top - 1 || r.bottom > frame.bottom + 1) out.push("cut off: " + t.textContent);
+    for (const o of all) {
+      const q = o.getBoundingClientRect(), slack = 3; // a line is higher than its letters
+      if (o !== t && r.left + slack < q.right && q.left + slack < r.right && r.top + slack < q.bottom && q.top + slack < r.bottom) out.push(t.textContent + " covers " + o.textContent);
+    }
+  }
+  for (const g of svg.querySelectorAll("g.link")) {
+    const line = getComputedStyle(g.querySelector("line")), l = light(line.stroke), over = g.classList.contains("over");
+    const c = (Math.max(l, ground) + 0.05) / (Math.min(l, ground) + 0.05);
+    if (c < 3) out.push(g.dataset.key + ": a line with contrast " + c.toFixed(2));
+    const mark = all.find((t) => t.dataset.key === "p-" + g.dataset.key), marked = Boolean(mark && mark.checkVisibility() && mark.textContent.startsWith("✕"));
+    if (marked !== over) out.push(g.dataset.key + ": past its limit is " + over + ", a mark " + marked);
+    if (over !== (parseFloat(line.strokeWidth) >= 3 && line.strokeDasharray !== "none")) out.push(g.dataset.key + ": past its limit is " + over + ", drawn " + line.strokeWidth + " wide, dashes " + line.strokeDasharray);
+  }
+  return out.join("; ");
 })()`
 
 // In light and in dark, on a phone and on a desk: it can be read, and nothing has to be
@@ -180,6 +211,7 @@ const contrast = `(() => {
 func TestLooks(t *testing.T) {
 	fleets := map[string]pagetest.Fleet{
 		"slow":    {Slow: "h3", Open: true},
+		"standby": {Slow: "h5"}, // is past its limit to each voter
 		"large":   {Voters: 7, Hosts: 12, Slow: "h4", Silent: "h9", Rename: strings.Repeat("long-name-", 6)},
 		"no-etcd": {Error: strings.Repeat("context-deadline-exceeded-", 20)},
 		"hostile": {Reason: pagetest.Hostile, Rename: pagetest.Hostile, Zone: pagetest.Hostile},
@@ -198,6 +230,13 @@ func TestLooks(t *testing.T) {
 				for _, isDark := range []bool{false, true} {
 					b.do(dark(isDark))
 					b.looks(path, isDark)
+				}
+				b.do(forced())
+				if worst := js[string](b, contrast); worst != "" {
+					b.t.Errorf("%.40s, forced colours: contrast %s", path, worst)
+				}
+				if path == "/" {
+					b.drawing("forced colours")
 				}
 			}
 		})
@@ -224,7 +263,32 @@ func (b *tab) looks(path string, isDark bool) {
 		b.t.Errorf("%s: %d elements that nobody wrote", where, n)
 	}
 	if path == "/" {
+		b.drawing(where)
 		b.picture(fmt.Sprintf("phone-dark-%v", isDark))
+	}
+}
+
+// drawing looks at the picture of the fleet.
+func (b *tab) drawing(where string) {
+	b.t.Helper()
+	if troubles := js[string](b, drawn); troubles != "" {
+		b.t.Errorf("%s: the picture: %s", where, troubles)
+	}
+	if strings.HasPrefix(where, "forced") {
+		b.picture("phone-forced")
+	}
+}
+
+// On a desk the picture is beside the hosts, and as narrow as that leaves it.
+func TestDrawingOnADesk(t *testing.T) {
+	_, server := made(t, pagetest.Fleet{Voters: 5, Hosts: 7, Slow: "h3"})
+	for _, width := range []int64{1000, 1400} {
+		b := open(t, server.URL, "/", chromedp.EmulateViewport(width, 900))
+		b.live()
+		b.drawing(fmt.Sprintf("%d wide", width))
+		b.picture(fmt.Sprintf("desk-%d", width))
+		b.do(forced())
+		b.drawing("forced colours on a desk")
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 )
@@ -107,6 +106,34 @@ type Command struct {
 // reads it is in a hurry.
 var inline = regexp.MustCompile("`((?:suffrage|systemctl|journalctl|df|cat|grep|curl|etcdctl) [^`]+)`")
 
+// named are commands of suffrage within the text of any page; one may go on in the next
+// line.
+var named = regexp.MustCompile("`(?:sudo )?(?:-u suffrage )?(?:\\./)?(suffrage [^`]+)`")
+
+// Inline are the commands of suffrage that stand within a page's text.
+func Inline(t testing.TB, page string) (out []Command) {
+	t.Helper()
+	n, text := 0, ""
+	say := func() {
+		for _, m := range named.FindAllStringSubmatch(text, -1) {
+			out = append(out, Command{page, n, strings.Join(strings.Fields(m[1]), " ")})
+		}
+		text = ""
+	}
+	fenced := false
+	for line := range strings.Lines(Read(t, page)) {
+		n++
+		if fence := strings.HasPrefix(strings.TrimSpace(line), "```"); fence || strings.TrimSpace(line) == "" {
+			say() // up to the end of a paragraph
+			fenced = fenced != fence
+		} else if !fenced {
+			text += line
+		}
+	}
+	say()
+	return out
+}
+
 // Commands are all that a page shows.
 func Commands(t testing.TB, page string) (out []Command) {
 	t.Helper()
@@ -135,7 +162,7 @@ func Commands(t testing.TB, page string) (out []Command) {
 func Of(t testing.TB, test, page string) (out []Command) {
 	t.Helper()
 	for _, c := range Commands(t, page) {
-		if slices.Contains(strings.Fields(By(c)), test) {
+		if c.RunBy(test) {
 			out = append(out, c)
 		}
 	}

@@ -1,12 +1,16 @@
 package pages
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Tests that take their commands from the pages.
 const (
 	Run        = "TestDocsRun"        // cmd/suffrage, in make fleet: on a fleet of the demo's
 	Install    = "TestDocsInstall"    // cmd/suffrage, in make fleet: on four directories
 	Hosts      = "TestPages"          // mesh-tests/systemd: on booted hosts
+	K3sHost    = "TestK3sStandby"     // mesh-tests/systemd: on a booted host with K3s's units
 	Kubernetes = "TestKubernetesPage" // cmd/suffrage, in make kube-test: with a real API server
 	Go         = "TestDocsGo"         // cmd/suffrage, in make fleet
 )
@@ -29,6 +33,8 @@ var byPage = map[string]string{
 	"docs/identity.md":      Install,
 	"docs/endpoint.md":      Hosts,
 	"docs/recovery.md":      Hosts,
+	"docs/k3s-recovery.md":  Hosts,
+	"docs/k3s-install.md":   K3sHost,
 	"docs/observability.md": Hosts,
 	"docs/page.md":          Hosts,
 	"docs/kubernetes.md":    Kubernetes,
@@ -78,15 +84,29 @@ var byCommand = map[string]string{
 	"suffrage observe --endpoints https://10.0.0.1:2379 --cacert ca.crt --cert client.crt --key client.key":                                                                                                          Run,
 	"suffrage observe --endpoints http://127.0.0.1:2379 --for 10s":                                                                                                                                                   Run,
 	"sudo suffrage observe --endpoints https://127.0.0.1:2379 --cacert /etc/kubernetes/pki/etcd/ca.crt --cert /etc/kubernetes/pki/etcd/healthcheck-client.crt --key /etc/kubernetes/pki/etcd/healthcheck-client.key": Run,
-	"./suffrage observe --k3s":    noK3s,
-	"sudo suffrage observe --k3s": noK3s,
+	"curl -sfL https://get.k3s.io | sudo INSTALL_K3S_SKIP_DOWNLOAD=true INSTALL_K3S_SKIP_START=true INSTALL_K3S_SKIP_ENABLE=true K3S_URL=https://ADDRESS:6443 K3S_TOKEN=TOKEN sh -s - agent":                         noK3s,
+	"k3s server --cluster-reset":                                   noK3s,
+	"k3s server --cluster-reset --cluster-reset-restore-path=FILE": noK3s,
+	"./suffrage observe --k3s":                                     noK3s,
+	"sudo suffrage observe --k3s":                                  noK3s,
 
 	// The fleet that the tutorial's commands are given to.
 	"./suffrage demo --dir /tmp/fleet --until stopped --slow h3=0s --stall-time 10s --mode dry-run": "newOwnersFleet",
 	`suffrage() { ./suffrage "$@" --config /tmp/fleet/h1/suffrage.yaml; }`:                          "typed",
 	`suffrage target 5 --reason "two racks" --yes`:                                                  "TestFleetGrowsAndShrinks",
 	`suffrage target 5 --reason "room for two failures"`:                                            "TestFleetGrowsAndShrinks",
-	"suffrage remove-dead h3": "TestFleetLosesAHost",
+	"suffrage remove-dead h3":    "TestFleetLosesAHost",
+	"suffrage qualify --for 24h": "TestFleetInTrouble",
+
+	// As docs/k3s-install.md has them: whoever runs etcd, they are the same.
+	"sudo suffrage status":                                        Run,
+	"sudo suffrage mode":                                          Run,
+	"sudo suffrage plan":                                          Run,
+	"sudo suffrage host eligible h1":                              Run,
+	"sudo suffrage host eligible h2":                              Run,
+	"sudo suffrage host eligible h3":                              Run,
+	`sudo suffrage host eligible h4 --reason "wired, SSD"`:        Run,
+	`sudo suffrage host pin h1 --reason "the server in the rack"`: Run,
 
 	// Within runbooks.
 	"suffrage remove-dead HOST":                "TestFleetLosesAHost",
@@ -98,21 +118,24 @@ var byCommand = map[string]string{
 	"etcdctl member list":                      noEtcdctl,
 
 	// What changes the host.
-	"install -d -o suffrage -g suffrage -m 0750 /etc/suffrage":                     putsInPlace,
-	"suffrage standby prepare --dry-run":                                           putsInPlace,
-	"suffrage standby prepare":                                                     putsInPlace + " TestStandby TestK3sStandby",
-	"suffrage standby check":                                                       putsInPlace + " TestStandby",
-	"suffrage standby remove":                                                      "TestStandby",
-	"install -m 0755 suffrage /usr/local/bin/suffrage":                             putsInPlace,
-	"useradd --system --home /var/lib/suffrage --shell /usr/sbin/nologin suffrage": putsInPlace,
-	"systemctl daemon-reload":                                                      putsInPlace,
-	"systemctl enable --now suffrage-agent":                                        fromHost,
-	"systemctl enable --now suffrage-member suffrage-controller":                   fromHost,
-	`journalctl -u suffrage-controller -g "decision changed"`:                      putsInPlace,
-	"apt-get install --no-install-recommends polkitd":                              putsInPlace,
-	"systemctl restart suffrage-agent":                                             putsInPlace,
-	"ln -s suffrage /usr/local/bin/kubectl-suffrage":                               putsInPlace,
-	"ln -s suffrage /usr/local/bin/kubectl_complete-suffrage":                      putsInPlace,
+	"sudo install -d -o suffrage -g suffrage -m 0750 /etc/suffrage":                     putsInPlace,
+	"sudo suffrage standby prepare --dry-run":                                           putsInPlace + " " + K3sHost,
+	"sudo suffrage standby prepare":                                                     putsInPlace + " TestStandby " + K3sHost,
+	"sudo suffrage standby check":                                                       putsInPlace + " TestStandby " + K3sHost,
+	"sudo suffrage standby remove":                                                      "TestStandby",
+	"sudo install -m 0755 suffrage /usr/local/bin/suffrage":                             putsInPlace + " " + K3sHost,
+	"sudo useradd --system --home /var/lib/suffrage --shell /usr/sbin/nologin suffrage": putsInPlace,
+	"systemctl daemon-reload":                                                           putsInPlace,
+	"sudo systemctl enable --now suffrage-agent":                                        fromHost + " " + K3sHost,
+	"sudo -u suffrage suffrage host eligible h1":                                        fromHost,
+	"sudo -u suffrage suffrage host eligible h2":                                        fromHost,
+	"sudo -u suffrage suffrage host eligible h3":                                        fromHost,
+	"sudo systemctl enable --now suffrage-member suffrage-controller":                   fromHost,
+	`sudo journalctl -u suffrage-controller -g "decision changed"`:                      putsInPlace,
+	"sudo apt-get install --no-install-recommends polkitd":                              putsInPlace,
+	"sudo systemctl restart suffrage-agent":                                             putsInPlace,
+	"ln -s suffrage /usr/local/bin/kubectl-suffrage":                                    putsInPlace,
+	"ln -s suffrage /usr/local/bin/kubectl_complete-suffrage":                           putsInPlace,
 	"for u in agent member controller; do\ninstall -D -m 0644 tailscale.conf /etc/systemd/system/suffrage-$u.service.d/tailscale.conf\ndone": putsInPlace,
 	"kubectl apply -k deploy/kubernetes-k3s": Kubernetes,
 
@@ -125,7 +148,7 @@ var byCommand = map[string]string{
 }
 
 const (
-	noK3s        = no + "there is no K3s here; a test reads its files, and the flags are those that suffrage identity datastore prints"
+	noK3s        = no + "there is no K3s here; tests read its files, and have the flags that suffrage prints"
 	noEtcdctl    = no + "etcdctl is no part of this"
 	otherRelease = no + "the same is done for the releases of etcd that are tested: mesh-tests/etcd.sh"
 )
@@ -147,6 +170,9 @@ func By(c Command) string {
 	}
 	return ""
 }
+
+// RunBy reports whether a test is one of those that run a command.
+func (c Command) RunBy(test string) bool { return slices.Contains(strings.Fields(By(c)), test) }
 
 // Not gives the reason why a command is not run.
 func Not(c Command) (reason string, is bool) { return strings.CutPrefix(By(c), no) }

@@ -3,6 +3,7 @@ package prometheus
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,8 +11,12 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"go.yaml.in/yaml/v3"
+	"golang.org/x/sys/unix"
+
+	"suffrage/membership/control"
 )
 
 // fleet is a running demo.
@@ -78,6 +83,105 @@ func (f *fleet) fillDecisions(t *testing.T) (restore func()) {
 	}
 }
 
+// hangDecisions has the controllers wait where they keep their decisions, as on a disk
+// that hangs, until release is called: the kernel lets nobody else open a file before
+// whoever has the lease of it (fcntl(2), F_SETLEASE) gives it back, which may take
+// /proc/sys/fs/lease-break-time, 45 s. Go does nothing on the SIGIO that asks for it.
+func (f *fleet) hangDecisions(t *testing.T) (release func()) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(f.dir, "h[12]", "data", "decisions", "*"+control.TimelineSuffix))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no controller keeps a timeline: %v", err)
+	}
+	var held []*os.File
+	release = func() {
+		for _, file := range held {
+			_ = file.Close() // which ends the lease
+		}
+	}
+	t.Cleanup(release)
+	for _, name := range files {
+		file, err := os.OpenFile(name, os.O_RDWR, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		held = append(held, file)
+		eventually(t, patience, "nobody has "+name+" open", func() error {
+			_, err := unix.FcntlInt(file.Fd(), unix.F_SETLEASE, unix.F_WRLCK)
+			return err
+		})
+	}
+	return release
+}
+
+// spoilSnapshots has h1 save a snapshot at each of the next two minutes, lest the first be
+// there before its agent is, with a file where the directory of them would be, until restore
+// is called.
+func (f *fleet) spoilSnapshots(t *testing.T) (restore func()) {
+	t.Helper()
+	dir := filepath.Join(f.dir, "h1", "data", "snapshots")
+	write(t, dir, nil)
+	var at []string
+	for m := range 2 {
+		at = append(at, time.Now().UTC().Add(time.Duration(m+1)*time.Minute).Format("15:04"))
+	}
+	f.change(t, "h1", "snapshots", map[string]any{"at": at, "jitter": "0s"})
+	f.runAgent(t, "h1", f.program)
+	return func() {
+		if err := os.Remove(dir); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// change sets keys of one section of a host's settings until restore is called: for what
+// is started meanwhile.
+func (f *fleet) change(t *testing.T, host, section string, keys map[string]any) (restore func()) {
+	t.Helper()
+	before, err := os.ReadFile(f.settings(host))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s map[string]any
+	if err := yaml.Unmarshal(before, &s); err != nil {
+		t.Fatal(err)
+	}
+	maps.Copy(s[section].(map[string]any), keys)
+	after, err := yaml.Marshal(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, f.settings(host), after)
+	return func() { write(t, f.settings(host), before) }
+}
+
+// runAgent kills a host's agent and runs another in its place, by this command. The demo
+// leaves one that ended to whoever watches.
+func (f *fleet) runAgent(t *testing.T, host string, command ...string) {
+	t.Helper()
+	f.kill(t, "agent", host)
+	eventually(t, patience, "the agent of "+host+" has ended", func() error {
+		if pid, err := f.find("agent", host); err == nil {
+			return fmt.Errorf("process %d is there", pid)
+		}
+		return nil
+	})
+	run(t, filepath.Join(t.TempDir(), "log"), command[0], append(command[1:], "agent", "--config", f.settings(host))...)
+}
+
+// kill ends a process without a word. The demo starts a member again, as the settings are
+// then.
+func (f *fleet) kill(t *testing.T, verb, host string) {
+	t.Helper()
+	pid, err := f.find(verb, host)
+	if err == nil {
+		err = syscall.Kill(pid, syscall.SIGKILL)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // targets are the pages of the fleet, by scrape job.
 func (f *fleet) targets(t *testing.T) map[string][]target {
 	t.Helper()
@@ -125,7 +229,7 @@ func (f *fleet) freeze(t *testing.T, verb, host string) (thaw func()) {
 	return thaw
 }
 
-// find gives the process that the demo runs for a host.
+// find gives the process that runs for a host.
 func (f *fleet) find(verb, host string) (int, error) {
 	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -47,6 +48,7 @@ var shorter = map[string]string{
 	`(suffrage_plan_age_seconds\)) > 900`:              "$1 > 1",
 	`(suffrage_operation_age_seconds\)) > 1800`:        "$1 > 1",
 	`(suffrage_decision_changes_total\[1h\]\)\)) > 30`: "$1 > 2",
+	`(suffrage_last_round_timestamp_seconds) > 300`:    "$1 > 5", // a round with an agent that does not answer takes two
 }
 
 // startServer gives the deployed configuration other targets and shorter times,
@@ -211,6 +213,20 @@ func stamp(t time.Time) string { return strconv.FormatInt(t.Unix(), 10) }
 type alert struct {
 	Labels, Annotations map[string]string
 	State               string
+}
+
+// saysWhose reports whether the summary has what the labels tell the alert's subject from
+// others by: an instance only where that is not some host's.
+func (a alert) saysWhose() bool {
+	for name, value := range a.Labels {
+		switch {
+		case name == "alertname" || name == "severity" || name == "job":
+		case name == "instance" && a.Labels["host"] != "":
+		case !strings.Contains(a.Annotations["summary"], value):
+			return false
+		}
+	}
+	return true
 }
 
 func (s *server) alerts() ([]alert, error) {

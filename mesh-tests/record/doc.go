@@ -4,8 +4,9 @@
 //     of it, how long the fleet took to be well again. Every run appends one, so
 //     that the figures of docs/reliability.md are counted and not remembered.
 //   - Recording is what a run leaves when it fails: the clients' history, the
-//     member lists that were seen, the operations. Judge looks at it with no
-//     fleet there, by the same rules as at the end of the run:
+//     member lists and decisions that were seen, the journal with what was under
+//     way, and what agents and controllers told Prometheus. Judge looks at it with
+//     no fleet there, by the same rules as at the end of the run:
 //
 // go test ./mesh-tests/record -run TestJudge -v -args DIRECTORY
 package record

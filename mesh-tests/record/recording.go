@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -12,36 +13,25 @@ import (
 	"suffrage/mesh-tests/history"
 )
 
-// Members is one member list, as a quorum had it.
-type Members struct {
-	// At is since the recording began.
-	At      time.Duration `json:"at"`
-	Cluster string        `json:"cluster"`
-	// Voters and Learners are names of hosts, and the peer URL of who has not
-	// started yet; sorted.
-	Voters   []string `json:"voters"`
-	Learners []string `json:"learners,omitempty"`
-}
-
-// Rules are what has to hold all the time, by which a run is judged.
-type Rules struct {
-	// Least and Most are how few and how many may vote at any time.
-	Least int `json:"least"`
-	Most  int `json:"most"`
-	// Outage: there is no quorum for a while, so writes may stay without an answer.
-	Outage bool `json:"outage,omitempty"`
-	// Clusters is how many cluster IDs there may be one after the other: two
-	// where the owner restores.
-	Clusters int `json:"clusters"`
-}
-
 // Recording is all of one run that can be judged without its fleet.
 type Recording struct {
-	Rules      Rules
-	History    history.History
-	Writes     history.Writes
-	Members    []Members
+	Rules     Rules
+	History   history.History
+	Writes    history.Writes
+	Members   []Members
+	Decisions []Decision
+	// Operations ended; Open did not, nil for none.
 	Operations []membership.Operation
+	Open       *membership.Operation
+	Metrics    []Page
+}
+
+// Page is what one service on a host told Prometheus.
+type Page struct {
+	At      time.Duration `json:"at"` // since the recording began
+	Host    string        `json:"host"`
+	Service string        `json:"service"`
+	Text    string        `json:"text"`
 }
 
 // The files of a recording's directory.
@@ -50,7 +40,10 @@ const (
 	historyFile    = "history.jsonl"
 	writesFile     = "writes.json"
 	membersFile    = "members.json"
+	decisionsFile  = "decisions.json"
 	operationsFile = "operations.json"
+	openFile       = "open.json"
+	metricsFile    = "metrics.json"
 )
 
 // Write writes it into a directory that there is.
@@ -89,6 +82,9 @@ func Open(dir string) (*Recording, error) {
 		if err == nil {
 			err = json.Unmarshal(b, part)
 		}
+		if added[name] && errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
 		if err != nil {
 			return nil, fmt.Errorf("record: %s: %w", name, err)
 		}
@@ -97,5 +93,9 @@ func Open(dir string) (*Recording, error) {
 }
 
 func (r *Recording) parts() map[string]any {
-	return map[string]any{rulesFile: &r.Rules, writesFile: &r.Writes, membersFile: &r.Members, operationsFile: &r.Operations}
+	return map[string]any{rulesFile: &r.Rules, writesFile: &r.Writes, membersFile: &r.Members, decisionsFile: &r.Decisions,
+		operationsFile: &r.Operations, openFile: &r.Open, metricsFile: &r.Metrics}
 }
+
+// added are the files that recordings of an earlier form do not have.
+var added = map[string]bool{decisionsFile: true, openFile: true, metricsFile: true}

@@ -21,6 +21,7 @@ func TestTwoSlowVoters(t *testing.T) {
 	f.fault("slow links around h2 and h3, and between them", f.Between("h2", "h3", slow))
 	f.until("more are to blame than may fail", func(s lab.Status) bool { return s.RefusesAny(membership.ManyUnfit) && s.Decision.Plan == nil })
 	f.came()
+	f.planless(2 * window) // each is unfit for a whole one by then
 	f.heal()
 	f.well("h1", "h2", "h3")
 	f.quiet()

@@ -2,13 +2,12 @@ package scenarios
 
 import "testing"
 
-// etcd's process alone is killed, of the voter that leads: it is started again on
-// its disk, and another leads meanwhile or it does again.
+// etcd's process alone is killed, of the voter that leads at that moment: it is
+// started again on its disk, and another leads meanwhile or it does again.
 func TestMemberCrashes(t *testing.T) {
 	f := begin(t, five)
-	leader := f.leader()
 	for range 3 {
-		f.fault("etcd is killed on the host that led", f.Node(leader).Crash("member"))
+		f.fault("etcd is killed on the host that leads", f.Node(f.leader()).Crash("member"))
 		f.until("one leads", oneLeads)
 		f.well("h1", "h2", "h3")
 	}

@@ -110,12 +110,31 @@ func (f *fleet) ask(out, in string) membership.Operation {
 	})
 	ops, err := f.Operations(f.t.Context())
 	f.do(err)
+	f.came()
 	f.t.Logf("%s: %s → %s %s %s (%s)", ops[0].ID, ops[0].Out, ops[0].In, ops[0].Outcome, ops[0].TurnedBack, said)
 	return ops[0]
 }
 
-// during does something once, when the journal is as it should be; done ends the
-// waiting and tells whether it was.
+// completed gives the operation that carried a swap out. One that turned back left
+// the members as they were, since on a busy machine a newcomer may be slow; its
+// quarantine lifted, the same swap has to succeed.
+func (f *fleet) completed(op membership.Operation) membership.Operation {
+	f.t.Helper()
+	if op.Outcome == membership.Completed {
+		return op
+	}
+	f.unchanged(op)
+	f.eventually(f.seat, "clear-quarantine", op.In)
+	if op = f.ask(op.Out, op.In); op.Outcome != membership.Completed {
+		f.fail("asked for again: %s %s (%s)", op.ID, op.Outcome, op.TurnedBack)
+		f.t.FailNow() // what comes next needs the voters that it leaves
+	}
+	return op
+}
+
+// during makes a fault once, when the journal is as it should be; done ends the
+// waiting and tells whether it was. The fault begins then, however much later it
+// is named.
 func (f *fleet) during(when func(membership.Operation) bool, do func(membership.Operation) error) (done func() bool) {
 	ended := make(chan bool, 1)
 	ctx, stop := context.WithCancel(context.Background())
@@ -125,6 +144,7 @@ func (f *fleet) during(when func(membership.Operation) bool, do func(membership.
 		for ctx.Err() == nil {
 			op, err := f.Open(ctx)
 			if err == nil && op != nil && when(*op) {
+				f.faultBegins()
 				if err := do(*op); err != nil {
 					f.fail("%v", err)
 				}
@@ -137,18 +157,25 @@ func (f *fleet) during(when func(membership.Operation) bool, do func(membership.
 	return func() bool { stop(); return <-ended }
 }
 
-// refused checks that a swap is, because of the newcomer.
-func (f *fleet) refused(code membership.Code, out, in string) {
+// refused checks that a swap is, by this code for this subject.
+func (f *fleet) refused(out, in string, code membership.Code, subject string) {
 	f.t.Helper()
 	said, err := f.Node(f.seat).Suffrage(f.t.Context(), "swap", out, in, "--yes")
-	if want := fmt.Sprintf("%s(%s", code, in); err == nil || !strings.Contains(said, want) {
-		f.fail("want %s): %v: %s", want, err, said)
+	if want := fmt.Sprintf("%s(%s)", code, subject); err == nil || !strings.Contains(said, want) {
+		f.fail("want %s: %v: %s", want, err, said)
 	}
 }
 
-// quiet checks that nothing was swapped.
+// quiet checks that nothing was swapped until now; the recording's judge, that
+// nothing was planned.
 func (f *fleet) quiet() {
 	f.t.Helper()
+	if w := f.watched.Load(); w != nil {
+		at := time.Since(w.began)
+		f.mu.Lock()
+		f.rules.Quiet = at
+		f.mu.Unlock()
+	}
 	ops, err := f.Operations(f.t.Context())
 	f.do(err)
 	for _, op := range ops {
@@ -196,6 +223,9 @@ func (f *fleet) well(voters ...string) {
 		return err == nil
 	})
 	f.came()
+	f.mu.Lock()
+	f.since, f.begun = time.Time{}, false // nothing has to come any more
+	f.mu.Unlock()
 	for _, n := range f.Nodes {
 		state, err := n.Member(f.t.Context())
 		f.do(err)

@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"suffrage/mesh-tests/history"
 	"suffrage/mesh-tests/lab"
 	"suffrage/mesh-tests/record"
 )
@@ -22,13 +24,15 @@ type fleet struct {
 	t    *testing.T
 	seat string // the host at which the owner sits
 
-	rules      record.Rules
 	endClients func()
-	since      time.Time     // of the last fault, or of its end
-	pace       time.Duration // of a put, before any fault
+	watched    atomic.Pointer[watcher] // nil while no clients write
+	pace       time.Duration           // of a put, before any fault
 
-	mu  sync.Mutex
-	run record.Run
+	mu    sync.Mutex
+	run   record.Run
+	rules record.Rules
+	since time.Time // of the last fault, or of its end
+	begun bool      // it is of one that was not named yet
 }
 
 // five hosts, of which three vote and two have a controller.
@@ -89,13 +93,28 @@ func (f *fleet) do(err error) {
 	}
 }
 
-// fault notes one that was made, or its end, in the words of the scenario.
+// fault notes one that was made, or its end, in the words of the scenario. It
+// began now, or when faultBegins was called.
 func (f *fleet) fault(what string, err error) {
 	f.t.Helper()
 	f.do(err)
 	f.t.Logf("%s  FAULT %s", time.Now().Format("15:04:05"), what)
+	f.mu.Lock()
 	f.run.Faults = append(f.run.Faults, what)
-	f.since = time.Now()
+	named := f.begun
+	f.begun = false
+	f.mu.Unlock()
+	if !named {
+		f.stamp()
+	}
+}
+
+// faultBegins is for one that is named only later.
+func (f *fleet) faultBegins() {
+	f.stamp()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.begun = true
 }
 
 // ended is what a fault is when it is over.
@@ -103,7 +122,17 @@ func (f *fleet) ended(what string, err error) {
 	f.t.Helper()
 	f.do(err)
 	f.t.Logf("%s  ENDED %s", time.Now().Format("15:04:05"), what)
+	f.stamp()
+}
+
+// stamp notes that a fault begins or ends now.
+func (f *fleet) stamp() {
+	f.mu.Lock()
 	f.since = time.Now()
+	f.mu.Unlock()
+	if w := f.watched.Load(); w != nil {
+		w.fault()
+	}
 }
 
 // heal ends all that was done to the network.
@@ -112,11 +141,34 @@ func (f *fleet) heal() {
 	f.ended("the network is as at first", f.Heal())
 }
 
-// came notes how long what has to come of the last fault, or of its end, took.
+// came notes how long what has to come of the last fault, or of its end, took:
+// several things may have to, and the last of them counts.
 func (f *fleet) came() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	if !f.since.IsZero() {
 		f.run.Well = max(f.run.Well, time.Since(f.since).Seconds())
-		f.since = time.Time{}
+	}
+}
+
+// phase has other numbers of voters be allowed from now on.
+func (f *fleet) phase(least, most int) {
+	if w := f.watched.Load(); w != nil {
+		at := time.Since(w.began)
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.rules.Phases = append(f.rules.Phases, record.Phase{From: at, Least: least, Most: most})
+	}
+}
+
+// outage begins a time without a quorum, in which writes may fail; over ends it.
+func (f *fleet) outage() (over func()) {
+	began := f.watched.Load().began
+	from := time.Since(began)
+	return func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.rules.Outages = append(f.rules.Outages, history.Span{From: from, To: time.Since(began)})
 	}
 }
 

@@ -2,6 +2,7 @@ package scenarios
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -13,35 +14,76 @@ import (
 
 // Another voter is frozen while four vote: nobody is removed before it is back.
 func TestVoterFailsAtFour(t *testing.T) {
+	voterFailsAtFour(t, "frozen",
+		func(f *fleet) error { return f.Node("h2").Freeze() },
+		func(f *fleet) error { return f.Node("h2").Thaw() })
+}
+
+// The same with one that is gone from the network. etcd would still take a removal
+// then, and the quorum of the three that are left would need the one that is gone.
+func TestVoterCutOffAtFour(t *testing.T) {
+	voterFailsAtFour(t, "cut off",
+		func(f *fleet) error { return f.Around("h2", lab.Link{Cut: true}) },
+		func(f *fleet) error { return f.Heal() })
+}
+
+func voterFailsAtFour(t *testing.T, how string, fail, mend func(*fleet) error) {
 	p := five
 	p.Controllers = []string{"h1"}
 	f := begin(t, p)
-	var seen lab.Status
+	var meanwhile standing
 	done := f.during(fourVote, func(membership.Operation) error {
-		if err := f.Node("h2").Freeze(); err != nil {
+		if err := fail(f); err != nil {
 			return err
 		}
-		for began := time.Now(); time.Since(began) < far; time.Sleep(300 * time.Millisecond) {
-			if d, err := f.Decision(t.Context()); err == nil && calledDown(d, "h2") {
-				break
-			}
-		}
-		var err error
-		seen, err = f.Node("h1").Status(t.Context())
-		return errors.Join(err, f.Node("h2").Thaw())
+		// That takes a window, and the soak would have been over before.
+		err := f.decided("h2 is down", func(d membership.Decision) bool { return calledDown(d, "h2") })
+		return errors.Join(err, f.stands(&meanwhile), mend(f))
 	})
 	op := f.ask("h3", "h4")
 	if !done() {
-		t.Fatal("it was over before a voter could be frozen")
+		t.Fatal("it was over before h2 could fail")
 	}
-	f.fault("h2 was frozen while four voted", nil)
-	if voters := seen.Voters(); !slices.Contains(voters, "h3") || !slices.Contains(voters, "h2") {
-		f.fail("while h2 was frozen these voted: %v", voters)
-	}
-	if op.Outcome != membership.Completed {
-		f.unchanged(op)
-	}
+	f.fault("h2 was "+how+" while four voted", nil)
+	f.allFour(meanwhile)
+	op = f.completed(op)
 	f.well(f.after(op)...)
+}
+
+// decided waits until the controller that leads says what it should. It may be
+// called beside the test: unlike wait it gives an error.
+func (f *fleet) decided(what string, is func(membership.Decision) bool) error {
+	for began := time.Now(); time.Since(began) < far; time.Sleep(300 * time.Millisecond) {
+		if d, err := f.Decision(f.t.Context()); err == nil && is(d) {
+			return nil
+		}
+	}
+	return fmt.Errorf("never decided: %s", what)
+}
+
+// standing is how far an operation is that goes no further.
+type standing struct {
+	voters []string
+	open   *membership.Operation
+}
+
+// stands notes how far the open operation is; like decided, beside the test.
+func (f *fleet) stands(at *standing) error {
+	s, err := f.Node("h1").Status(f.t.Context())
+	open, e := f.Open(f.t.Context())
+	*at = standing{s.Voters(), open}
+	return errors.Join(err, e)
+}
+
+// allFour checks that nobody was removed meanwhile, or was about to be.
+func (f *fleet) allFour(at standing) {
+	f.t.Helper()
+	if !slices.Equal(at.voters, []string{"h1", "h2", "h3", "h4"}) {
+		f.fail("meanwhile these voted: %v", at.voters)
+	}
+	if at.open == nil || !at.open.Asked.IsZero() {
+		f.fail("meanwhile the operation was %+v: over, or a removal was asked for", at.open)
+	}
 }
 
 // fourVote is the time between the promotion and the removal.
@@ -75,6 +117,42 @@ func TestOutgoingFailsAtFour(t *testing.T) {
 	if op.Outcome != membership.Completed {
 		f.fail("%s %s", op.Outcome, op.TurnedBack)
 	}
+	f.well(f.after(op)...)
+}
+
+// The whole host that is to go is frozen while four vote, its agent too. All that
+// stay answer, but nobody can say that its etcd will not start again once it is
+// removed: nothing is removed, and the owner is told what there is to do. Thawed,
+// it goes.
+func TestOutgoingFrozenAtFour(t *testing.T) {
+	f := begin(t, five)
+	var meanwhile standing
+	var told membership.Refusal
+	done := f.during(fourVote, func(membership.Operation) error {
+		if err := f.Node("h3").Freeze(); err != nil {
+			return err
+		}
+		err := f.decided("the owner is told that no fence is proven on h3", func(d membership.Decision) bool {
+			i := slices.IndexFunc(d.Refusals, func(r membership.Refusal) bool {
+				return r.Code == membership.FenceNotProven && r.Subject == "h3" && r.Kind == membership.Owner
+			})
+			if i >= 0 {
+				told = d.Refusals[i]
+			}
+			return i >= 0
+		})
+		return errors.Join(err, f.stands(&meanwhile), f.Node("h3").Thaw())
+	})
+	op := f.ask("h3", "h4")
+	if !done() {
+		t.Fatal("it was over before h3 could be frozen")
+	}
+	f.fault("h3 was frozen while four voted", nil)
+	f.allFour(meanwhile)
+	if want := "bring h3 or its agent back; if it is gone for good: suffrage operations stop " + op.ID; !strings.HasPrefix(told.Next, want) {
+		f.fail("the owner is told %q, not %q", told.Next, want)
+	}
+	op = f.completed(op)
 	f.well(f.after(op)...)
 }
 

@@ -7,8 +7,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 	"time"
 
 	"suffrage/mesh-tests/history"
@@ -51,36 +49,31 @@ func load() float64 {
 	return l
 }
 
-// clients put and get until the test ends, or endClients is called, and every
-// member list is kept that a quorum tells meanwhile; then all of it is judged.
+// clients put and get until the test ends, or endClients is called, and what the
+// fleet is and does meanwhile is watched; then all of it is judged.
 func (f *fleet) clients() {
 	c := &history.Clients{Client: f.Client, Prefix: fmt.Sprintf("/mesh/%d/", time.Now().UnixNano())}
-	ctx, stop := context.WithCancel(context.Background())
-	var r record.Recording
-	clients, members := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(clients)
-		r.History, r.Writes = c.Run(ctx)
-	}()
-	go func() {
-		defer close(members)
-		r.Members = f.watchMembers(ctx)
-	}()
+	w := f.watch(c)
+	f.watched.Store(w)
 	over := false
 	f.endClients = func() {
 		if over {
 			return
 		}
 		over = true
-		stop()
-		<-clients
-		<-members
+		f.watched.Store(nil)
+		r := w.ended()
 		var err error
-		if r.Operations, err = f.Operations(context.Background()); err != nil && !f.rules.Outage {
+		if r.Operations, err = f.Operations(context.Background()); err != nil {
 			f.fail("%v", err)
 		}
+		if r.Open, err = f.Open(context.Background()); err != nil {
+			f.fail("%v", err)
+		}
+		f.mu.Lock()
 		r.Rules = f.rules
-		f.judge(&r)
+		f.mu.Unlock()
+		f.judge(r)
 	}
 	f.t.Cleanup(f.endClients)
 	const some = 50 // what is lost by the first fault has to have been there
@@ -91,7 +84,7 @@ func (f *fleet) clients() {
 // be said again.
 func (f *fleet) judge(r *record.Recording) {
 	f.t.Helper()
-	f.t.Logf("clients: %d operations, %+v; %d member lists, %d operations", len(r.History), r.Writes, len(r.Members), len(r.Operations))
+	f.t.Logf("clients: %d operations, %+v; %d member lists, %d decisions, %d operations", len(r.History), r.Writes, len(r.Members), len(r.Decisions), len(r.Operations))
 	f.run.Operations += len(r.History)
 	f.run.Acknowledged += r.Writes.Acknowledged
 	f.run.Unacknowledged += r.Writes.Failed
@@ -113,45 +106,6 @@ func (f *fleet) judge(r *record.Recording) {
 	f.t.Logf("judge it again: go test ./mesh-tests/record -run TestJudge -v -args %s", dir)
 }
 
-// look is how often the member list is read, and how long that may take.
-const (
-	look      = 100 * time.Millisecond
-	lookLimit = 2 * time.Second
-)
-
-// watchMembers gives the member lists that were seen until ctx ends, each once
-// for as long as it stays.
-func (f *fleet) watchMembers(ctx context.Context) []record.Members {
-	var seen []record.Members
-	for began := time.Now(); ctx.Err() == nil; time.Sleep(look) {
-		at := time.Since(began)
-		call, cancel := context.WithTimeout(ctx, lookLimit)
-		list, err := f.Client.MemberList(call)
-		cancel()
-		if err != nil {
-			continue // without a quorum nobody tells
-		}
-		m := record.Members{At: at, Cluster: fmt.Sprintf("%x", list.Header.ClusterId)}
-		for _, one := range list.Members {
-			name := one.Name
-			if name == "" {
-				name = strings.Join(one.PeerURLs, ",")
-			}
-			if one.IsLearner {
-				m.Learners = append(m.Learners, name)
-			} else {
-				m.Voters = append(m.Voters, name)
-			}
-		}
-		slices.Sort(m.Voters)
-		slices.Sort(m.Learners)
-		if n := len(seen); n == 0 || seen[n-1].Cluster != m.Cluster || !slices.Equal(seen[n-1].Voters, m.Voters) || !slices.Equal(seen[n-1].Learners, m.Learners) {
-			seen = append(seen, m)
-		}
-	}
-	return seen
-}
-
 // keepLogs leaves the hosts' logs and recorded decisions of a failed test.
 func (f *fleet) keepLogs(dir string) {
 	to, err := os.MkdirTemp(lab.Kept(), "suffrage-mesh-*")
@@ -159,11 +113,19 @@ func (f *fleet) keepLogs(dir string) {
 		f.t.Error(err)
 		return
 	}
-	for _, pattern := range []string{"*/*.log", "*/data/decisions/*"} {
+	if err := keepFiles(dir, to); err != nil {
+		f.t.Error(err)
+	}
+	f.t.Logf("logs and decisions: %s", to)
+}
+
+// keepFiles copies the hosts' logs and recorded decisions. Of a host with a Disk
+// the latter are where that was mounted from: it is gone by then.
+func keepFiles(dir, to string) error {
+	var errs []error
+	for _, pattern := range []string{"*/*.log", "*/data/decisions/*", "*/" + lab.Backing + "/decisions/*"} {
 		files, err := filepath.Glob(filepath.Join(dir, pattern))
-		if err != nil {
-			f.t.Error(err)
-		}
+		errs = append(errs, err)
 		for _, file := range files {
 			name, err := filepath.Rel(dir, file)
 			if err == nil {
@@ -172,12 +134,10 @@ func (f *fleet) keepLogs(dir string) {
 			if err == nil {
 				err = copyFile(file, filepath.Join(to, name))
 			}
-			if err != nil {
-				f.t.Error(err)
-			}
+			errs = append(errs, err)
 		}
 	}
-	f.t.Logf("logs and decisions: %s", to)
+	return errors.Join(errs...)
 }
 
 // copyFile copies between file systems: the hosts' is gone with the World.

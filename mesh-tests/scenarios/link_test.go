@@ -18,7 +18,6 @@ func TestSlowLink(t *testing.T) {
 	f := beginFit(t, five)
 	f.fault("slow link around h3", f.Around("h3", slow))
 	op := f.swapped("h3")
-	f.asFast() // while the link is still slow, but no voter's
 	f.heal()
 	f.well(f.after(op)...)
 	for range 3 { // it stays out, however often it boots
@@ -27,14 +26,31 @@ func TestSlowLink(t *testing.T) {
 	}
 }
 
-// The voter whose link is slow leads: leadership goes first.
+// The voter whose link is slow leads, so every put waits for that link. Leadership
+// goes first, which costs no election; then the voter, and puts are as fast as ever
+// while the link is still slow, but no voter's.
 func TestSlowLeader(t *testing.T) {
 	f := beginFit(t, five)
 	leader := f.leader()
 	f.fault("slow link around the leader", f.Around(leader, slow))
+	f.slower()
 	op := f.swapped(leader)
+	if moved, removed := begun(op, "step-down"), begun(op, "remove"); moved.IsZero() || !moved.Before(removed) {
+		f.fail("leadership was moved at %v, the removal was begun at %v", moved, removed)
+	}
+	f.asFast()
 	f.heal()
 	f.well(f.after(op)...)
+}
+
+// begun is when a step of an operation was, zero when it never was.
+func begun(op membership.Operation, step string) time.Time {
+	for _, s := range op.Steps {
+		if s.Name == step {
+			return s.Begun
+		}
+	}
+	return time.Time{}
 }
 
 // A round trip goes there and back, so one slow direction is a slow host, and
@@ -70,6 +86,8 @@ func TestMinorityPartition(t *testing.T) {
 	f.down("h3")
 	f.heal()
 	f.back("h3")
+	f.agree()
+	f.same()
 }
 
 // readOnly checks that a client of this etcd alone reads what was written, and
@@ -96,7 +114,7 @@ func TestBlockedLearner(t *testing.T) {
 	f.fault("etcd's peer port around h4 is blocked", f.Around("h4", lab.Link{Ports: []uint16{2380}}))
 	op := f.ask("h3", "h4")
 	f.unchanged(op)
-	f.refused(membership.Quarantine, "h3", "h4")
+	f.refused("h3", "h4", membership.Quarantine, "h4")
 	f.heal()
 	f.well("h1", "h2", "h3")
 }

@@ -10,11 +10,13 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"suffrage/fitness"
+	"suffrage/membership"
 	"suffrage/mesh-tests/lab"
 )
 
 // window is how long a hundred samples take here.
-const window = 5 * time.Second
+const window = fitness.WindowSize * lab.Period
 
 // command is one of the owner's, on a host, that has to succeed.
 func (f *fleet) command(host string, args ...string) string {
@@ -39,11 +41,15 @@ func (f *fleet) eventually(host string, args ...string) {
 	})
 }
 
-// target has the owner set how many voters there are to be, and follows it there.
+// target has the owner set how many voters there are to be, and follows it there:
+// never fewer than there were, or are to be, and never more than one above.
 func (f *fleet) target(n int) {
 	f.t.Helper()
+	now := len(f.voters())
+	f.phase(min(now, n), max(now, n)+1)
 	f.eventually(f.seat, "target", strconv.Itoa(n), "--yes", "--by", "anna")
 	f.until(fmt.Sprintf("%d vote", n), func(s lab.Status) bool { return len(s.Voters()) == n && s.Decision.Operation == nil })
+	f.phase(n, n+1)
 }
 
 // voters are those of now.
@@ -52,15 +58,25 @@ func (f *fleet) voters() []string {
 	return f.until("the voters are known", func(s lab.Status) bool { return len(s.Voters()) > 0 }).Voters()
 }
 
-// planless checks for a while that nothing is planned or under way.
-func (f *fleet) planless(d time.Duration) {
+// planless checks for a while that nothing is planned or under way, and gives the
+// decisions that it saw. A while in which none was read goes on until one is.
+func (f *fleet) planless(d time.Duration) []membership.Decision {
 	f.t.Helper()
-	for began := time.Now(); time.Since(began) < d; time.Sleep(200 * time.Millisecond) {
-		if got, err := f.Decision(f.t.Context()); err == nil && (got.Plan != nil || got.Operation != nil) {
+	var seen []membership.Decision
+	began := time.Now()
+	f.wait(fmt.Sprintf("nothing was planned for %v", d), func() bool {
+		got, err := f.Decision(f.t.Context())
+		switch {
+		case err != nil:
+		case got.Plan != nil || got.Operation != nil:
 			f.fail("planned: %s", got)
-			return
+			f.t.FailNow()
+		default:
+			seen = append(seen, got)
 		}
-	}
+		return len(seen) > 0 && time.Since(began) >= d
+	})
+	return seen
 }
 
 // put and get are a client's, beside those that write all the time.
@@ -93,10 +109,20 @@ func (f *fleet) putTime() time.Duration {
 	return took[len(took)/2]
 }
 
-// asFast waits until puts are about as fast as they were before the fault.
+// slowPut is from where on a put is slow beside those before the fault.
+func (f *fleet) slowPut() time.Duration { return 2*f.pace + 5*time.Millisecond }
+
+// slower waits until puts are slow. They are where the slow voter leads: beside one
+// that follows, the other two are a majority as fast as ever.
+func (f *fleet) slower() {
+	f.t.Helper()
+	f.wait(fmt.Sprintf("a put takes longer than %v", f.slowPut().Round(100*time.Microsecond)), func() bool { return f.putTime() >= f.slowPut() })
+}
+
+// asFast waits until puts, which were slower, are about as fast as before the fault.
 func (f *fleet) asFast() {
 	f.t.Helper()
-	f.wait(fmt.Sprintf("a put takes about %v, as before", f.pace.Round(100*time.Microsecond)), func() bool { return f.putTime() < 2*f.pace+5*time.Millisecond })
+	f.wait(fmt.Sprintf("a put takes about %v, as before", f.pace.Round(100*time.Microsecond)), func() bool { return f.putTime() < f.slowPut() })
 }
 
 // fill writes so many values of so many bytes, beside the other clients; a write
@@ -124,6 +150,31 @@ func (f *fleet) fill(count, size int) (done func() error) {
 		})
 	}
 	return all.Wait
+}
+
+// agree waits until all voters name one leader, each asked for itself.
+func (f *fleet) agree() {
+	f.t.Helper()
+	f.wait("all voters name one leader", func() bool {
+		ctx, cancel := context.WithTimeout(f.t.Context(), lookLimit)
+		defer cancel()
+		list, err := f.Client.MemberList(ctx)
+		if err != nil {
+			return false
+		}
+		named := map[uint64]bool{}
+		for _, m := range list.Members {
+			if m.IsLearner {
+				continue
+			}
+			s, err := f.Client.Status(ctx, m.ClientURLs[0])
+			if err != nil || s.Leader == 0 {
+				return false
+			}
+			named[s.Leader] = true
+		}
+		return len(named) == 1
+	})
 }
 
 // same checks that all voters hold the same, by etcd's own hash of everything.

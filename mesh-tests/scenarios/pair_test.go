@@ -3,6 +3,9 @@ package scenarios
 import (
 	"strings"
 	"testing"
+
+	"suffrage/membership"
+	"suffrage/mesh-tests/lab"
 )
 
 // One pair of voters is slow, and whoever measures both ends finds both fast:
@@ -36,4 +39,31 @@ func TestSlowPairWithWitness(t *testing.T) {
 	}
 	f.heal()
 	f.well(f.after(op)...)
+}
+
+// Two voters cannot reach each other, and the third one, which leads, reaches both:
+// etcd would refuse a change that is asked for at one of them and make it where it
+// leads. The pair is named, and whoever is asked for a swap refuses it.
+func TestPairCutBothWays(t *testing.T) {
+	f := begin(t, five)
+	f.rules.Most = 3
+	a, b := f.followers()
+	leader := third(a, b)
+	for _, end := range []string{a, b} { // both have been unfit once they are back
+		f.eventually(leader, "host", "pin", end)
+	}
+	f.seat = leader
+	f.fault("the two voters that follow are cut off from each other", f.Between(a, b, lab.Link{Cut: true}))
+	f.until("the pair is named, and nothing is planned", func(s lab.Status) bool {
+		return s.Decision.Plan == nil && s.Refuses(membership.PairUnreachable, a+","+b)
+	})
+	f.came()
+	f.refused(leader, "h4", membership.PairUnreachable, a+","+b)
+	f.seat = a // from there the other one does not answer
+	f.refused(leader, "h4", membership.VoterNotResponding, b)
+	f.seat = leader
+	f.planless(window)
+	f.heal()
+	f.well("h1", "h2", "h3")
+	f.quiet()
 }

@@ -37,7 +37,7 @@ const (
 	agentUnit  = "suffrage-agent.service"
 )
 
-// installing are the commands of docs/install.md that put files in place.
+// installing are the commands of docs/install.md, step 1, that put files in place.
 func installing(t *testing.T) []string {
 	t.Helper()
 	page, err := os.ReadFile("../../docs/install.md")
@@ -45,8 +45,9 @@ func installing(t *testing.T) []string {
 		t.Fatal(err)
 	}
 	var out []string
-	for line := range strings.Lines(string(page)) {
-		if strings.HasPrefix(line, "install ") || strings.HasPrefix(line, "useradd ") {
+	first, _, _ := strings.Cut(string(page), "\n## 2. ")
+	for line := range strings.Lines(first) {
+		if strings.HasPrefix(line, "sudo install ") || strings.HasPrefix(line, "sudo useradd ") {
 			out = append(out, strings.TrimSpace(line))
 		}
 	}
@@ -108,11 +109,11 @@ func (m *machine) as(args ...string) (string, error) {
 // install follows docs/install.md up to what prepare lays down.
 func (f *fleet) install(settings string) {
 	f.t.Helper()
-	commands := "cd /opt/suffrage\n" + strings.Join(installing(f.t), " || exit\n")
+	commands := words + "cd " + source + "\n" + strings.Join(installing(f.t), "\n")
 	entries := make(map[string]string)
 	var mu sync.Mutex
 	f.each(f.names, func(m *machine) error {
-		if _, err := m.try("sh", "-c", commands); err != nil {
+		if _, err := m.try("bash", "-c", commands); err != nil {
 			return err
 		}
 		entry, err := m.as("identity", "init", "--host", m.name, "--address", m.address)

@@ -125,6 +125,7 @@ func TestK3sUnitsThatAreNotSafe(t *testing.T) {
 	h := newK3sHost(t)
 	for _, tt := range []struct{ why, name, was, is, want string }{
 		{"a command line that makes clusters", "k3s.service", "infinity\"", "infinity\" --cluster-init", "--cluster-init"},
+		{"one that says whom to join", "k3s.service", "infinity\"", "infinity\" --server https://10.0.0.9:6443", "--server https://10.0.0.9:6443"},
 		{"an agent beside the server", "k3s-agent.service", "AssertPathExists=" + h.data, "AssertPathExists=!" + h.data, "could start beside the server"},
 		{"a server without the fence", "k3s.service", "AssertPathExists=!", "ConditionPathExists=!", "does not honour the fence"},
 	} {

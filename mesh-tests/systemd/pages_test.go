@@ -1,6 +1,7 @@
 package systemd
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -14,15 +15,23 @@ import (
 	"suffrage/mesh-tests/pages"
 )
 
-// pagesSettings are those of a fleet that has all that the pages speak of.
-const pagesSettings = swapSettings + `  page: {listen: "ADDRESS:7403"}
+// pagesSettings are those of a fleet that has all that the pages speak of. A cooldown is
+// the stall time and a window.
+const pagesSettings = swapSettings + `  stall_time: 1m
+  page: {listen: "ADDRESS:7403"}
 endpoint:
   listen: 127.0.0.1:2379
 `
 
-// words is what a page's words mean on a booted host: it has no sudo.
+// words is what a page's words mean on a booted host: it has no sudo, and who types is
+// root.
 const words = `set -e -o pipefail
-sudo() { shift; local user=$1; shift; runuser -u "$user" -- "$@"; }
+sudo() {
+  if [ "$1" != -u ]; then "$@"; return; fi
+  local user=$2
+  shift 2
+  runuser -u "$user" -- "$@"
+}
 `
 
 // typing types a command of a page on a host, in a folder of the release.
@@ -33,7 +42,8 @@ func (m *machine) typing(folder, command string) (string, error) {
 }
 
 // TestPages types on booted hosts what pages show for them: in the order of each page,
-// on one fleet, from its installation to the recovery of a lost quorum.
+// on one fleet, from its installation to the recovery of a lost quorum and back to three
+// voters.
 func TestPages(t *testing.T) {
 	f := newFleet(t, []string{"h1", "h2", "h3"}, []string{"h4"}, pagesSettings)
 	f.installed()
@@ -42,6 +52,7 @@ func TestPages(t *testing.T) {
 	f.runbooks()
 	f.curl()
 	f.recovery()
+	f.k3sRecovery()
 }
 
 // of gives the commands of a page that are typed here.
@@ -130,8 +141,17 @@ func (f *fleet) folders() {
 	}
 }
 
+// k3sUnit stands in for a K3s server, which is not here: what pages type about it is its
+// unit, its files and its settings.
+const k3sUnit = "[Service]\nExecStart=/bin/sleep infinity\n[Install]\nWantedBy=multi-user.target\n"
+
 // runbooks are typed on h1, each command once.
 func (f *fleet) runbooks() {
+	f.each(f.voters, func(m *machine) error {
+		m.put("/etc/systemd/system/k3s.service", k3sUnit)
+		_, err := m.try("sh", "-c", "mkdir -p /etc/rancher/k3s && echo 'etcd-arg: [heartbeat-interval=500]' > /etc/rancher/k3s/config.yaml && systemctl daemon-reload && systemctl enable -q --now k3s")
+		return err
+	})
 	done := map[string]bool{}
 	for _, page := range pages.All(f.t) {
 		if !strings.HasPrefix(page, "docs/runbooks/") {
@@ -177,33 +197,112 @@ func (f *fleet) curl() {
 	}
 }
 
-// recovery has every member stopped for good and comes back with h3 alone.
+// recovery has every member stopped for good, comes back with h3 alone, and gives h1 and
+// h2 their votes again. h4, of which nobody has said anything, gets none.
 func (f *fleet) recovery() {
-	id := ""
+	id, newest := "", ""
 	for _, command := range f.of("docs/recovery.md") {
+		hosts := []string{"h3"}
 		switch {
-		case strings.HasPrefix(command, "systemctl disable"):
-			for _, h := range f.voters {
-				f.typed(h, "/", command)
-			}
+		case strings.HasPrefix(command, "sudo systemctl disable"):
+			hosts = f.voters
+		case strings.HasPrefix(command, "sudo mv "), command == "sudo systemctl enable suffrage-member", strings.HasSuffix(command, " standby check"):
+			hosts = []string{"h1", "h2"}
 		case strings.Contains(command, "cluster reset"):
-			_, err := f.hosts["h3"].typing("/", command)
-			m := regexp.MustCompile(`add --confirm "([^"]+)"`).FindStringSubmatch(fmt.Sprint(err))
-			if m == nil {
-				f.t.Fatalf("without a confirmation it says %v", err)
-			}
-			said := f.typed("h3", "/", fmt.Sprintf("%s --confirm '%s' 2>&1", command, m[1]))
-			if m = regexp.MustCompile(`new cluster ([0-9a-f]+) `).FindStringSubmatch(said); m == nil {
-				f.t.Fatalf("it names no cluster: %s", said)
-			}
-			id = m[1]
-		case strings.HasPrefix(command, "mv "):
-			f.typed("h2", "/", command)
-		default:
-			said := f.typed("h3", "/", strings.Replace(command, "accept ID", "accept "+id, 1))
-			if strings.HasSuffix(command, " status") && !strings.Contains(said, "1 voters of 3") {
-				f.t.Errorf("h3 alone has a vote, and status says\n%s", said)
+			id = f.reset(command)
+			continue
+		case strings.Contains(command, " mode active"), strings.Contains(command, " target "):
+			command += " --yes" // there is no terminal
+		}
+		command = strings.NewReplacer("accept ID", "accept "+id, "--drill FILE", "--drill "+newest).Replace(command)
+		said := ""
+		for _, h := range hosts {
+			said = f.typed(h, "/", command)
+		}
+		switch {
+		case strings.HasSuffix(command, " snapshot save"):
+			newest, _, _ = strings.Cut(said, "\n")
+		case strings.HasSuffix(command, " status") && !strings.Contains(said, "1 voters of 3"):
+			f.t.Errorf("h3 alone has a vote, and status says\n%s", said)
+		}
+	}
+	f.votes("h1", "h2", "h3")
+}
+
+// reset types the command of docs/recovery.md twice, as the page does: without a
+// confirmation it only tells.
+func (f *fleet) reset(command string) (cluster string) {
+	f.t.Helper()
+	_, err := f.hosts["h3"].typing("/", command)
+	m := regexp.MustCompile(`add --confirm "([^"]+)"`).FindStringSubmatch(fmt.Sprint(err))
+	if m == nil {
+		f.t.Fatalf("without a confirmation it says %v", err)
+	}
+	said := f.typed("h3", "/", fmt.Sprintf("%s --confirm '%s' 2>&1", command, m[1]))
+	if m = regexp.MustCompile(`new cluster ([0-9a-f]+) `).FindStringSubmatch(said); m == nil {
+		f.t.Fatalf("it names no cluster: %s", said)
+	}
+	return m[1]
+}
+
+// votes waits until just these vote.
+func (f *fleet) votes(want ...string) {
+	f.t.Helper()
+	eventually(f.t, strings.Join(want, ", ")+" vote", func() bool {
+		ctx, cancel := context.WithTimeout(f.t.Context(), lasting)
+		defer cancel()
+		list, err := f.etcd.MemberList(ctx)
+		if err != nil {
+			return false
+		}
+		var voters []string
+		for _, m := range list.Members {
+			if !m.IsLearner {
+				voters = append(voters, m.Name)
 			}
 		}
+		slices.Sort(voters)
+		return slices.Equal(voters, want)
+	})
+}
+
+// k3sRecovery types what docs/k3s-recovery.md has beside K3s's own two commands: h3 is
+// the server that is chosen.
+func (f *fleet) k3sRecovery() {
+	const db, settings = "/var/lib/rancher/k3s/server/db", "/etc/rancher/k3s/config.yaml.d"
+	f.each(f.voters, func(m *machine) error {
+		m.run("mkdir", "-p", db+"/etcd", settings)
+		m.put(settings+"/99-suffrage.yaml", "server: https://100.64.0.1:6443\n")
+		m.put(settings+"/99-suffrage-grade.yaml", "disable-apiserver: true\n")
+		return nil
+	})
+	id, newest, begun := "", "", false
+	for _, command := range f.of("docs/k3s-recovery.md") {
+		hosts := []string{"h3"}
+		switch {
+		case strings.HasPrefix(command, "systemctl disable"), strings.HasSuffix(command, " suffrage-controller"):
+			hosts = f.voters
+		case strings.HasPrefix(command, "mv "):
+			hosts = []string{"h1", "h2"}
+		case command == "systemctl enable --now k3s" && begun: // the chosen one first
+			hosts = []string{"h1", "h2"}
+		case command == "systemctl enable --now k3s":
+			begun = true
+		}
+		command = strings.NewReplacer("accept ID", "accept "+id, "--drill FILE", "--drill "+newest).Replace(command)
+		said := ""
+		for _, h := range hosts {
+			said = f.typed(h, "/", command)
+		}
+		if strings.HasSuffix(command, " snapshot save") {
+			newest, _, _ = strings.Cut(said, "\n")
+		}
+		if m := regexp.MustCompile(`"cluster_id": "([0-9a-f]+)"`).FindStringSubmatch(said); m != nil {
+			id = m[1]
+		}
+	}
+	f.typed("h3", "/", "test -d "+db+" && test -d "+db+".before-reset && ! ls "+settings+"/99-suffrage* && systemctl -q is-active k3s suffrage-controller")
+	for _, h := range []string{"h1", "h2"} {
+		f.typed(h, "/", "test ! -e "+db+" && test -d "+db+".before-reset && systemctl -q is-active k3s && systemctl -q is-enabled k3s suffrage-controller")
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"suffrage/membership"
 	"suffrage/membership/host"
 	"suffrage/membership/host/standby"
+	"suffrage/mesh-tests/pages"
 )
 
 // tree is every file of the host but what changes while it runs: kind, mode, owner
@@ -139,36 +140,93 @@ func TestStandby(t *testing.T) {
 	}
 }
 
+// kubeconfig is one of an API server that is not there.
+const kubeconfig = `apiVersion: v1
+kind: Config
+current-context: fleet
+clusters: [{name: fleet, cluster: {server: "https://127.0.0.1:6443"}}]
+contexts: [{name: fleet, context: {cluster: fleet, user: suffrage}}]
+users: [{name: suffrage, user: {token: none}}]
+`
+
+// k3sInstalled types docs/k3s-install.md on h1, but for what needs K3s or a fleet.
+func (f *fleet) k3sInstalled() {
+	const page, home = "docs/k3s-install.md", "/root"
+	h := f.hosts["h1"]
+	h.run("cp", source+"/suffrage", home)
+	h.put(home+"/kubeconfig", kubeconfig)
+	for _, b := range pages.Blocks(pages.Read(f.t, page)) {
+		if strings.Contains(b.Text, "flavour: k3s") {
+			h.put("/etc/suffrage/suffrage.yaml", strings.Replace(b.Text, "100.64.0.1", h.address, 1))
+		}
+		for _, command := range b.Commands() {
+			switch {
+			case !b.Typed(), !pages.Command{Page: page, Text: command}.RunBy(pages.K3sHost):
+			case strings.HasSuffix(command, " standby check"):
+				h.typesCheck(command)
+			case strings.Contains(command, " identity init "):
+				h.put("/etc/suffrage/roster.yaml", "hosts:\n"+f.typed("h1", home, strings.Replace(command, "100.64.0.1", h.address, 1)))
+			default:
+				f.typed("h1", home, command)
+			}
+		}
+	}
+}
+
+// typesCheck types suffrage standby check until it finds nothing but what is this
+// machine's own.
+func (m *machine) typesCheck(command string) {
+	m.t.Helper()
+	eventually(m.t, m.name+" is ready", func() bool {
+		said, _ := m.typing("/", command)
+		for _, c := range m.amiss() {
+			if c.Name != "time" && c.Name != "disk" {
+				m.t.Logf("%s\n%s", c, said)
+				return false
+			}
+		}
+		return true
+	})
+}
+
 func (m *machine) show(unit, property string) string {
 	m.t.Helper()
 	return strings.TrimSpace(m.run("systemctl", "show", "-P", property, unit))
 }
 
-// TestK3sStandby prepares a host with the units of K3s's installer: a boot starts
-// K3s's agent and not its server.
+// TestK3sStandby types docs/k3s-install.md on a host with the units of K3s's installer
+// that is no server: a boot starts K3s's agent and not its server.
 func TestK3sStandby(t *testing.T) {
 	f := bootFleet(t, []string{"h1"}, nil)
-	f.install("")
 	h := f.hosts["h1"]
-	h.put("/etc/suffrage/suffrage.yaml", "host: h1\nflavour: k3s\nagent: {unit: k3s.service}\netcd: {endpoints: ['https://"+h.address+":2379']}\nkubernetes: {kubeconfig: /etc/suffrage/kubeconfig}\n")
 	h.put("/usr/local/bin/k3s", "#!/bin/sh\n[ \"$1\" != --version ] || { echo 'k3s version v1.34.2+k3s1 (abc)'; exit; }\nsystemd-notify --ready; exec sleep infinity\n")
 	h.run("chmod", "0755", "/usr/local/bin/k3s")
-	h.run("chown", "root", "/etc/suffrage/host.key")
 	h.put("/etc/rancher/k3s/config.yaml", "node-ip: "+h.address+"\ntoken: secret\n")
 	for unit, role := range map[string]string{"k3s.service": "server", "k3s-agent.service": "agent"} {
 		h.put("/etc/systemd/system/"+unit, "[Service]\nType=notify\nNotifyAccess=all\nRestart=always\nRestartSec=1\nExecStart=/usr/local/bin/k3s "+role+"\n\n[Install]\nWantedBy=multi-user.target\n")
 	}
 	h.run("systemctl", "daemon-reload")
-	f.prepare()
+	if _, err := os.Stat(h.inside("/var/lib/rancher")); err == nil {
+		t.Fatal("K3s ran here before: its first time is the case")
+	}
+	f.k3sInstalled()
+	for _, file := range []string{"host.key", "kubeconfig"} {
+		if got := strings.TrimSpace(h.run("stat", "-c", "%U %a", "/etc/suffrage/"+file)); got != "root 600" {
+			t.Errorf("%s is %s", file, got)
+		}
+	}
 	if said := h.run("suffrage", "standby", "prepare"); !strings.HasPrefix(said, "nothing to do\n") {
 		t.Errorf("prepared again: %s", said)
 	}
-	for _, c := range h.amiss() {
-		if c.Name != "time" && c.Name != "disk" { // this machine's own
-			t.Errorf("%s", c)
-		}
+	if user := h.show(agentUnit, "User"); user != "root" {
+		t.Errorf("Suffrage's agent runs as %s", user)
 	}
+	eventually(t, "Suffrage's agent runs", func() bool { return h.show(agentUnit, "ActiveState") == "active" })
 	h.reboot()
+	eventually(t, "the agent runs, and may write where K3s will", func() bool {
+		_, err := os.Stat(h.inside("/var/lib/rancher/k3s/suffrage"))
+		return err == nil && h.show(agentUnit, "SubState") == "running"
+	})
 	eventually(t, "K3s's agent runs", func() bool { return h.show("k3s-agent.service", "ActiveState") == "active" })
 	if got := h.show("k3s.service", "ActiveState"); got != "inactive" {
 		t.Errorf("K3s's server is %s behind the fence", got)

@@ -68,6 +68,8 @@ func (f *files) File(_ context.Context, u host.Systemd) (out host.UnitFile, err 
 	}
 	if !honours {
 		out.Unsafe = errors.New("it does not honour the fence")
+	} else if u.K3s {
+		out.Unsafe = u.Takes(out.Program)
 	}
 	return out, nil
 }

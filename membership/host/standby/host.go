@@ -114,7 +114,11 @@ func (h Host) systemd() bool { return strings.HasSuffix(h.Unit, ".service") }
 
 // server is the unit that would run the server.
 func (h Host) server() host.Systemd {
-	return host.Systemd{Name: h.serverName(), Data: h.Data, K3s: h.K3s != nil}
+	u := host.Systemd{Name: h.serverName(), Data: h.Data}
+	if h.K3s != nil {
+		u.K3s, u.DataDir, u.Config = true, h.K3s.DataDir, h.K3s.ConfigDir
+	}
+	return u
 }
 
 func (h Host) serverName() string {

@@ -13,7 +13,7 @@ import (
 	"strconv"
 	"strings"
 
-	"sigs.k8s.io/yaml"
+	"suffrage/membership/host"
 )
 
 // k3sSince is the lowest minor version of K3s (1.33) on whose source the flavour
@@ -70,112 +70,137 @@ func (h Host) k3sSettings(ctx context.Context) Check {
 	if c, is := h.unread(name); is {
 		return c
 	}
-	c, err := h.k3sConfig()
+	s, err := host.ReadSettings(h.at(h.K3s.ConfigDir))
 	if errors.Is(err, fs.ErrPermission) {
 		return unknown(name, err)
 	}
 	if err != nil {
-		return wrong(name, err.Error(), "correct that file")
+		return wrong(name, h.from(err.Error()), "correct that file")
 	}
 	f, err := h.Systemd.File(ctx, h.server())
 	if err != nil {
 		return unknown(name, err)
 	}
-	flags(f.Program, c)
-	file := filepath.Join(filepath.Dir(h.K3s.ConfigDir), "config.yaml")
-	address := h.Entry.Address.String()
-	switch {
-	case len(f.Program) > 0 && !slices.Contains(f.Program, "server"):
+	if len(f.Program) > 0 && !slices.Contains(f.Program, "server") {
 		return wrong(name, h.serverName()+" does not start a server: "+strings.Join(f.Program, " "), "install K3s as a server (INSTALL_K3S_EXEC=server) as well as as an agent")
-	case truthy(c["cluster-init"]):
-		return wrong(name, "cluster-init is set, with which a removed server may come up as a new cluster", "take it out of "+file+" and of the command line")
-	case c["node-name"] != "" && c["node-name"] != h.Entry.Name:
-		return wrong(name, fmt.Sprintf("node-name is %s, the roster's is %s", c["node-name"], h.Entry.Name), "one name everywhere, and it never changes")
-	case c["node-ip"] == "":
-		return missing(name, "node-ip is not set, and K3s fixes the peer URL by it", "node-ip: "+address+" in "+file)
-	case strings.Split(c["node-ip"], ",")[0] != address:
-		return wrong(name, fmt.Sprintf("node-ip is %s, the mesh address %s", c["node-ip"], address), "node-ip: "+address+" in "+file)
-	case c["datastore-endpoint"] != "":
-		return wrong(name, "datastore-endpoint is set: then K3s runs no etcd", "flavour: etcd, or take it out")
-	case c["token"] == "" && c["token-file"] == "":
-		found, err := h.k3sToken()
+	}
+	if e, is := errors.AsType[*host.CommandLineError](h.server().Takes(f.Program)); is {
+		return wrong(name, "the command line of "+h.serverName()+" has "+e.Found, e.Help)
+	}
+	if flag, by := s.Overriding(h.at(h.K3s.ConfigDir)); flag != "" {
+		return wrong(name, fmt.Sprintf("%s sets %s, and its name is behind that of the file in which Suffrage writes it: K3s goes by the last one", h.from(by.From), flag), "take it out of that file")
+	}
+	s.Add(f.Program)
+	if c := h.k3sServer(s); c.State != OK {
+		return c
+	}
+	if len(s["token"]) == 0 && len(s["token-file"]) == 0 {
+		found, err := h.k3sSays("K3S_TOKEN", filepath.Join("server", "token"))
 		if errors.Is(err, fs.ErrPermission) {
 			return unknown(name, err)
 		}
 		if !found {
-			return missing(name, "there is no token, by which it joins", "token-file in "+file+", with the token of the servers")
+			return missing(name, "there is no token, by which it joins", "token-file in "+h.k3sFile()+", with the token of the servers")
 		}
 	}
-	return ok(name, "it would join as "+h.Entry.Name+" with node-ip "+address)
+	return ok(name, "it would join as "+h.Entry.Name+" with node-ip "+h.Entry.Address.String())
 }
 
-func truthy(s string) bool { b, err := strconv.ParseBool(s); return err == nil && b }
-
-// k3sConfig reads config.yaml and the drop-ins as K3s does: a later one counts.
-func (h Host) k3sConfig() (map[string]string, error) {
-	out := map[string]string{}
-	files, err := filepath.Glob(filepath.Join(h.at(h.K3s.ConfigDir), "*.yaml"))
-	if err != nil {
-		return nil, err
-	}
-	slices.Sort(files)
-	files = append([]string{filepath.Join(filepath.Dir(h.at(h.K3s.ConfigDir)), "config.yaml")}, files...)
-	for _, f := range files {
-		data, err := readSmall(f)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
+// k3sServer looks at the settings that make it the server which is expected here.
+func (h Host) k3sServer(s host.Settings) Check {
+	const name = "k3s"
+	for _, flag := range []struct{ name, why string }{
+		{"cluster-init", "with which a removed server may come up as a new cluster"},
+		{"disable-etcd", "with which K3s keeps no vote"},
+	} {
+		on, err := s.On(flag.name)
 		if err != nil {
-			return nil, err
+			return wrong(name, h.from(err.Error()), "correct that file")
 		}
-		var c map[string]any
-		if err := yaml.Unmarshal(data, &c); err != nil {
-			return nil, fmt.Errorf("%s: %w", strings.TrimPrefix(f, h.Root), err)
-		}
-		for k, v := range c {
-			if list, is := v.([]any); is && len(list) > 0 {
-				v = list[0]
-			}
-			out[k] = fmt.Sprint(v)
+		if on {
+			from := h.from(s.Last(flag.name).From)
+			return wrong(name, fmt.Sprintf("%s is set in %s, %s", flag.name, from, flag.why), "take it out of "+from)
 		}
 	}
-	return out, nil
+	if c := h.k3sData(s); c.State != OK {
+		return c
+	}
+	address, nodeName, file := h.Entry.Address.String(), s.Last("node-name").Value, h.k3sFile()
+	ip := ""
+	if all := s["node-ip"]; len(all) > 0 {
+		ip, _, _ = strings.Cut(all[0].Value, ",") // of several the first is the peers'
+	}
+	switch {
+	case nodeName != "" && nodeName != h.Entry.Name:
+		return wrong(name, fmt.Sprintf("node-name is %s, the roster's is %s", nodeName, h.Entry.Name), "one name everywhere, and it never changes")
+	case ip == "":
+		return missing(name, "node-ip is not set, and K3s fixes the peer URL by it", "node-ip: "+address+" in "+file)
+	case ip != address:
+		return wrong(name, fmt.Sprintf("node-ip is %s, the mesh address %s", ip, address), "node-ip: "+address+" in "+file)
+	case s.Last("datastore-endpoint").Value != "":
+		return wrong(name, "datastore-endpoint is set: then K3s runs no etcd", "flavour: etcd, or take it out")
+	}
+	return ok(name, "")
 }
 
-// flags puts in what a command line says, which counts before files.
-func flags(args []string, into map[string]string) {
-	for i, a := range args {
-		name, is := strings.CutPrefix(a, "--")
-		if !is {
-			continue
+// k3sData compares K3s's data directory with the one that is managed here.
+func (h Host) k3sData(s host.Settings) Check {
+	const name = "k3s"
+	at := s.Last("data-dir")
+	if at.From == "" {
+		// The environment is weaker than files, and then it is the owner's affair.
+		if elsewhere, err := h.k3sSays("K3S_DATA_DIR", ""); err != nil || elsewhere {
+			return ok(name, "")
 		}
-		k, v, given := strings.Cut(name, "=")
-		switch {
-		case given:
-		case i+1 < len(args) && !strings.HasPrefix(args[i+1], "-"):
-			v = args[i+1]
-		default:
-			v = "true"
-		}
-		into[k] = v
+		at = host.Setting{Value: k3sDataDir, From: "K3s itself"}
 	}
+	if filepath.Clean(at.Value) != filepath.Clean(h.K3s.DataDir) {
+		return wrong(name, fmt.Sprintf("its data directory is %s by %s, and k3s.data_dir is %s", at.Value, h.from(at.From), h.K3s.DataDir), "correct k3s.data_dir in "+h.Config+", or set data-dir in "+h.k3sFile())
+	}
+	return ok(name, "")
 }
 
-// k3sToken looks where the installer puts one: into the environment of the unit.
-func (h Host) k3sToken() (bool, error) {
-	for _, f := range []string{filepath.Join(dropInDir, h.serverName()+".env"), filepath.Join(h.K3s.DataDir, "server", "token")} {
-		data, err := readSmall(h.at(f))
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return false, err
-		}
-		if !strings.HasSuffix(f, ".env") && len(bytes.TrimSpace(data)) > 0 || bytes.Contains(data, []byte("K3S_TOKEN")) {
-			return true, nil
-		}
+// k3sDirectories are those of K3s in which the agent writes; none without K3s.
+func (h Host) k3sDirectories() []string {
+	if h.K3s == nil {
+		return nil
 	}
-	return false, nil
+	return []string{filepath.Dir(h.K3s.ConfigDir), h.K3s.DataDir}
+}
+
+// k3sDataDir is K3s's own.
+const k3sDataDir = "/var/lib/rancher/k3s"
+
+// k3sFile is K3s's file of settings that is the owner's.
+func (h Host) k3sFile() string { return strings.TrimSuffix(h.K3s.ConfigDir, ".d") }
+
+// from is a text about a path as the host has it.
+func (h Host) from(s string) string {
+	if h.Root == "" {
+		return s
+	}
+	return strings.ReplaceAll(s, h.Root, "")
+}
+
+// k3sSays looks where the installer puts what it is told: into the environment of
+// the unit; or whether a file below K3s's data directory says something, if one is
+// named.
+func (h Host) k3sSays(variable, file string) (bool, error) {
+	data, err := readSmall(h.at(filepath.Join(dropInDir, h.serverName()+".env")))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return false, err
+	}
+	if bytes.Contains(data, []byte(variable)) {
+		return true, nil
+	}
+	if file == "" {
+		return false, nil
+	}
+	data, err = readSmall(h.at(filepath.Join(h.K3s.DataDir, file)))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return len(bytes.TrimSpace(data)) > 0, err
 }
 
 // maxSmall bounds a file that people or installers write, in bytes.

@@ -180,6 +180,18 @@ func (h Host) directories() []Check {
 		}
 		out = append(out, c.of(d.path))
 	}
+	for _, d := range h.k3sDirectories() { // of any mode: K3s has made them, or will
+		c := ok(name, "as it has to be")
+		switch info, err := os.Stat(h.at(d)); {
+		case errors.Is(err, fs.ErrNotExist):
+			c = missing(name, "it is not there, so systemd starts no agent that may write there (226/NAMESPACE)", prepares)
+		case err != nil:
+			c = unknown(name, err)
+		case !info.IsDir():
+			c = wrong(name, "it is no directory", "move it away")
+		}
+		out = append(out, c.of(d))
+	}
 	return out
 }
 

@@ -32,6 +32,8 @@ func (h Host) wants() (out []wanted, err error) {
 		}{{"clients", 2379}, {"peers", 2380}} {
 			out = append(out, wanted{p.use, netip.AddrPortFrom(h.Entry.Address, p.port)}, wanted{p.use, netip.AddrPortFrom(loopback, p.port)})
 		}
+		// K3s's own, on all addresses: --https-listen-port is 6443 (docs.k3s.io).
+		out = append(out, wanted{"servers that join, and the API server", netip.AddrPortFrom(h.Entry.Address, 6443)})
 		return append(out, wanted{"metrics", netip.AddrPortFrom(loopback, 2381)}), nil
 	}
 	for _, u := range []struct{ use, url string }{{"clients", h.Member.ListenClient}, {"peers", h.Member.ListenPeer}, {"metrics", h.Member.Metrics}} {

@@ -87,6 +87,7 @@ func (h Host) plan(ctx context.Context) ([]action, error) {
 	if err != nil {
 		return nil, err
 	}
+	todo = append(todo, h.planK3s()...)
 	files, err := h.planFiles()
 	if err != nil {
 		return nil, err
@@ -129,6 +130,16 @@ func (h Host) planData(uid, gid int) ([]action, error) {
 	return []action{{change{Kind: madeDirectory, Path: h.Data, Was: was}, say, func(context.Context) error {
 		return errors.Join(os.Lchown(at, uid, gid), os.Chmod(at, mode))
 	}}}, nil
+}
+
+// planK3s makes the directories that K3s makes itself when it runs for the first
+// time. The agent's unit may write there, which systemd grants only of what is there
+// when it starts the agent (systemd.exec(5), ReadWritePaths=).
+func (h Host) planK3s() (out []action) {
+	for _, dir := range h.k3sDirectories() {
+		out = append(out, h.planDir(dir, former{Mode: 0o755, UID: os.Geteuid(), GID: os.Getegid()})...)
+	}
+	return out
 }
 
 // wantsFence reports whether a host has none and is no voter.

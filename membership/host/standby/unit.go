@@ -91,9 +91,12 @@ func (h Host) unit(ctx context.Context, u unit, files bool) Check {
 				return wrong(name, fmt.Sprintf("systemd takes %s, which goes before %s", f.Fragment, want), "move that file away, then: systemctl daemon-reload")
 			}
 		}
+		line, unfit := errors.AsType[*host.CommandLineError](f.Unsafe)
 		switch {
 		case f.Stale:
 			return wrong(name, "its files are newer than what systemd has loaded", "systemctl daemon-reload")
+		case u.guarded && unfit:
+			return wrong(name, "its command line has "+line.Found, line.Help)
 		case u.guarded && f.Unsafe != nil:
 			return wrong(name, f.Unsafe.Error(), prepares)
 		case u.boots && f.Enabled != "enabled":
