@@ -49,6 +49,9 @@ type Options struct {
 	// itself can see, nothing where it is prepared; the context bounds it. Nil where
 	// nobody looks.
 	Lacks func(context.Context) []string
+	// K3s is the version of K3s that this host's server would run. Nil where it is none
+	// of K3s's.
+	K3s func(context.Context) (string, error)
 	// Snapshots is when this host saves its next scheduled snapshot, and whether it
 	// does now; zero where it has no schedule. Nil where nothing is scheduled.
 	Snapshots func() (next time.Time, saving bool)

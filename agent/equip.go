@@ -52,6 +52,9 @@ func (a *Agent) equip() {
 	if a.o.Lacks != nil {
 		a.now = append(a.now, a.prepared())
 	}
+	if a.o.K3s != nil {
+		a.now = append(a.now, newWorker(r.probe("k3s"), a.readK3s))
+	}
 }
 
 // prepared makes the worker that looks whether this host could be made a voter.
@@ -123,6 +126,14 @@ func (a *Agent) readLink(context.Context, time.Duration) error {
 		}
 		f.Link = link
 	})
+	return err
+}
+
+// readK3s asks for the version of K3s. One that cannot be read is none: it may have
+// been replaced.
+func (a *Agent) readK3s(ctx context.Context, _ time.Duration) error {
+	version, err := a.o.K3s(ctx)
+	a.record.tell(func(f *fitness.Facts) { f.K3s = clip(version) })
 	return err
 }
 

@@ -150,7 +150,7 @@ func factsReason(f *fitness.Facts, now int64) string {
 	default:
 		return fmt.Sprintf("link class %.40q", f.Link.Class)
 	}
-	texts := []string{f.Link.Device, f.Link.Note, f.OverlayNote, f.Disk}
+	texts := []string{f.Link.Device, f.Link.Note, f.OverlayNote, f.Disk, f.K3s}
 	if f.Member != nil {
 		texts = append(texts, f.Member.Note)
 	}

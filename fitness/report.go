@@ -56,6 +56,9 @@ type Facts struct {
 	// Prepared is whether the host could be made a voter as it is now, as far as only
 	// the host itself can see that; nil where its agent does not look.
 	Prepared *Preparation `json:"prepared,omitempty"`
+	// K3s is the version of K3s that a start of this host's server would run, such as
+	// v1.34.2+k3s1; empty where there is none, or it is not known.
+	K3s string `json:"k3s,omitempty"`
 	// ScheduledSnapshot is when this host saves its next snapshot by its own
 	// schedule; nil where it has none.
 	ScheduledSnapshot *ScheduledSnapshot `json:"scheduled_snapshot,omitempty"`

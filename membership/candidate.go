@@ -99,6 +99,9 @@ func (a *assessment) stand(host string, out vacancy) (fitness.Standing, *Refusal
 			return refuse(owner(VersionSkew, "", fmt.Sprintf("it runs suffrage %s, voter %s runs %s", h.Software, v, s), "install the voters' version on "+host))
 		}
 	}
+	if r := a.otherK3s(h); r != nil {
+		return refuse(*r)
+	}
 	if a.unarmed(host) {
 		return refuse(owner(NotQualified, "", "its agent runs no etcd server, so it cannot be made a voter", "set agent.unit on "+host))
 	}
@@ -150,6 +153,19 @@ func (a *assessment) stand(host string, out vacancy) (fitness.Standing, *Refusal
 			with("violating_pairs", int64(left), int64(before), "1"))
 	}
 	return a.standing(host, out), nil
+}
+
+// otherK3s: K3s brings its etcd with it, and a newer one would begin an upgrade that
+// nobody asked for. Voters that do not tell theirs are not asked.
+func (a *assessment) otherK3s(h *Host) *Refusal {
+	for _, v := range a.voters {
+		theirs, has := a.hosts[v].Facts.K3s, cmp.Or(h.Facts.K3s, "of a version that its agent does not tell")
+		if theirs != "" && has != theirs {
+			r := owner(VersionSkew, "", fmt.Sprintf("its K3s is %s, that of voter %s is %s, and its etcd comes with it", has, v, theirs), "install the voters' version of K3s on "+h.Name)
+			return &r
+		}
+	}
+	return nil
 }
 
 // unarmed: Suffrage is to act, and has no hands on this host. In dry-run that

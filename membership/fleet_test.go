@@ -409,6 +409,8 @@ func (f *fleet) apply(line string) error {
 		}
 	case "unqualified":
 		f.host(arg(1)).Facts = fitness.Facts{}
+	case "k3s-version": // k3s-version HOST VERSION|untold
+		f.host(arg(1)).Facts.K3s = strings.TrimPrefix(arg(2), "untold")
 	case "lacks": // lacks HOST THING...; without a thing it is prepared
 		f.host(arg(1)).Facts.Prepared = &fitness.Preparation{Ready: len(w) == 2, Lacks: w[2:]}
 	case "election":

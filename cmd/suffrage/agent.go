@@ -67,6 +67,9 @@ a disk still hung at the end, with the reason; 2 wrong settings, key or roster.`
 			}
 			if server != nil {
 				o.Lacks = s.lacks(roster)
+				if s.Flavour == k3s && host.SystemdUnit.MatchString(s.Agent.Unit) {
+					o.K3s = s.standby(roster).K3sVersion()
+				}
 			}
 			if keeper != nil {
 				o.Snapshots = keeper.State

@@ -7,13 +7,11 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"suffrage/membership/host"
 )
@@ -33,7 +31,7 @@ func (h Host) version(ctx context.Context) Check {
 		return unknown(name, err)
 	}
 	if len(f.Program) == 0 {
-		return missing(name, "no unit says where K3s is", "install K3s with both of its units, and do not start it")
+		return missing(name, errNoUnit.Error(), "install K3s with both of its units, and do not start it")
 	}
 	path := f.Program[0]
 	info, err := os.Stat(h.at(path))
@@ -46,13 +44,9 @@ func (h Host) version(ctx context.Context) Check {
 	if why := unsafe(info); why != "" {
 		return wrong(name, path+" "+why, "install K3s again")
 	}
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, h.at(path), "--version")
-	cmd.WaitDelay = time.Second
-	said, err := cmd.Output()
+	said, err := h.asked(ctx, path)
 	if err != nil {
-		return unknown(name, fmt.Errorf("%s --version: %w", path, err))
+		return unknown(name, err)
 	}
 	m := k3sVersion.FindSubmatch(said)
 	if m == nil {
