@@ -153,7 +153,7 @@ func TestK3sStandby(t *testing.T) {
 	h.put("/etc/suffrage/suffrage.yaml", "host: h1\nflavour: k3s\nagent: {unit: k3s.service}\netcd: {endpoints: ['https://"+h.address+":2379']}\nkubernetes: {kubeconfig: /etc/suffrage/kubeconfig}\n")
 	h.put("/usr/local/bin/k3s", "#!/bin/sh\n[ \"$1\" != --version ] || { echo 'k3s version v1.34.2+k3s1 (abc)'; exit; }\nsystemd-notify --ready; exec sleep infinity\n")
 	h.run("chmod", "0755", "/usr/local/bin/k3s")
-	h.run("chown", "root", "/etc/suffrage/host.key")
+	h.run("chown", "-R", "root:root", "/etc/suffrage")
 	h.put("/etc/rancher/k3s/config.yaml", "node-ip: "+h.address+"\ntoken: secret\n")
 	for unit, role := range map[string]string{"k3s.service": "server", "k3s-agent.service": "agent"} {
 		h.put("/etc/systemd/system/"+unit, "[Service]\nType=notify\nNotifyAccess=all\nRestart=always\nRestartSec=1\nExecStart=/usr/local/bin/k3s "+role+"\n\n[Install]\nWantedBy=multi-user.target\n")
