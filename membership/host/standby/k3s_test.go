@@ -1,6 +1,7 @@
 package standby
 
 import (
+	"errors"
 	"os"
 	"strings"
 	"testing"
@@ -77,6 +78,9 @@ func TestK3sCheck(t *testing.T) {
 		{"a stranger where servers join", func(r *rig) {
 			r.put("/proc/self/net/tcp", "  sl\n   0: 00000000:192B 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 4711 1 0\n")
 		}, "port 100.64.0.4:6443", Wrong, "another process"},
+		{"a directory that root without its powers cannot enter", func(r *rig) {
+			r.must(errors.Join(os.Chmod(r.at("/etc/suffrage"), 0o750), os.Chown(r.at("/etc/suffrage"), 4711, 4711)))
+		}, "directory /etc/suffrage", Wrong, "cannot read what is in it"},
 		{"no node-ip", config("token: x\n"), "k3s ", Missing, "node-ip is not set"},
 		{"another node-ip", config("token: x\nnode-ip: [10.0.0.4]\n"), "k3s ", Wrong, "node-ip is 10.0.0.4"},
 		{"cluster-init left behind", config("token: x\nnode-ip: 100.64.0.4\ncluster-init: true\n"), "k3s ", Wrong, "cluster-init"},

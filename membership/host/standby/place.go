@@ -153,7 +153,7 @@ func (h Host) owner() (uid, gid int, err error) {
 // directories looks at where things are read and written.
 func (h Host) directories() []Check {
 	const name = "directory"
-	uid, _, err := h.owner()
+	uid, gid, err := h.owner()
 	out := []Check{}
 	for _, d := range []struct {
 		path   string
@@ -175,6 +175,8 @@ func (h Host) directories() []Check {
 			c = unknown(name, fmt.Errorf("whose it has to be is not known: %w", err))
 		case d.theirs && int(info.Sys().(*syscall.Stat_t).Uid) != uid:
 			c = wrong(name, fmt.Sprintf("it belongs to user %d, and has to belong to %d", info.Sys().(*syscall.Stat_t).Uid, uid), prepares)
+		case err == nil && !enters(info, uid, gid):
+			c = wrong(name, fmt.Sprintf("mode %04o of user %d, and the services run as user %d, which cannot read what is in it", info.Mode().Perm(), info.Sys().(*syscall.Stat_t).Uid, uid), fmt.Sprintf("chown -R %d:%d %s", uid, gid, d.path))
 		case info.Mode().Perm()&^d.most != 0:
 			c = wrong(name, fmt.Sprintf("mode %04o, at most %04o is safe", info.Mode().Perm(), d.most), fmt.Sprintf("chmod %04o %s", d.most, d.path))
 		}
@@ -193,6 +195,19 @@ func (h Host) directories() []Check {
 		out = append(out, c.of(d))
 	}
 	return out
+}
+
+// enters reports whether a user may read what is in a directory. Root may not by
+// being root: the units take its powers away.
+func enters(dir fs.FileInfo, uid, gid int) bool {
+	st, mode := dir.Sys().(*syscall.Stat_t), dir.Mode().Perm()
+	switch {
+	case int(st.Uid) == uid:
+		return mode&0o500 == 0o500
+	case int(st.Gid) == gid:
+		return mode&0o050 == 0o050
+	}
+	return mode&0o005 == 0o005
 }
 
 // dataMode is the units' StateDirectoryMode.
