@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -53,13 +55,17 @@ func run(f *fleet, agentOf func(host string) []string) *suffrage {
 	type section = map[string]any
 	must(f.t, s.files.Write(func(_ *demo.Fleet, d demo.Host) (any, error) {
 		h := f.Host(d.Name)
+		loopback := h.Address
+		if len(h.Enter) > 0 { // it has one of its own, as K3s needs
+			loopback = netip.AddrFrom4([4]byte{127, 0, 0, 1})
+		}
 		return section{
 			"host": h.Name, "dir": d.Dir, "data": d.Path(demo.DataDir),
 			"flavour": "k3s",
 			"k3s":     section{"data_dir": h.DataDir(), "config_dir": h.DropIns(), "agent_unit": ""},
 			"agent": section{
 				"unit": d.Path(demo.UnitSocket), "period": "50ms", "ping_timeout": "1s", "dir": d.Path("probes"),
-				"metrics": h.Address.String() + ":7401", "member_metrics": "http://" + h.Address.String() + ":2381/metrics",
+				"metrics": h.Address.String() + ":7401", "member_metrics": "http://" + loopback.String() + ":2381/metrics",
 			},
 			"etcd": section{"endpoints": endpoints},
 			"controller": section{
@@ -98,6 +104,7 @@ func (s *suffrage) process(d demo.Host, what string) {
 	if what == "agent" && s.agentOf != nil {
 		command = append(s.agentOf(d.Name), command...)
 	}
+	command = append(slices.Clone(s.Host(d.Name).Enter), command...)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() {
@@ -127,7 +134,9 @@ func (s *suffrage) process(d demo.Host, what string) {
 
 // says is what a command on h1 prints.
 func (s *suffrage) says(args ...string) (string, error) {
-	cmd := exec.CommandContext(s.t.Context(), os.Getenv(program), append(args, "--config", s.files.Hosts[0].Path(demo.ConfigFile))...)
+	command := append(slices.Clone(s.Host("h1").Enter), os.Getenv(program))
+	command = append(append(command, args...), "--config", s.files.Hosts[0].Path(demo.ConfigFile))
+	cmd := exec.CommandContext(s.t.Context(), command[0], command[1:]...)
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }
