@@ -155,7 +155,7 @@ func swapInDemo(t *testing.T, program string, meanwhile func(*ownersFleet)) (Dem
 		}
 		if _, code := f.run("h1", "host", "list"); code == exitOK {
 			if watched == nil {
-				watched = f.watchWrites()
+				watched = f.watched(history.JudgeOutlived) // the demo ends by itself
 			}
 			if meanwhile != nil {
 				meanwhile(f)
@@ -167,6 +167,11 @@ func swapInDemo(t *testing.T, program string, meanwhile func(*ownersFleet)) (Dem
 // watchWrites has clients put and get until what it gives is called, which
 // judges whether anything acknowledged was lost. A failure keeps the recording.
 func (f *ownersFleet) watchWrites() (judge func()) {
+	f.t.Helper()
+	return f.watched(history.Judge)
+}
+
+func (f *ownersFleet) watched(judge func(testing.TB, history.History, history.Writes, string)) func() {
 	f.t.Helper()
 	clients := &history.Clients{Client: f.client(), Prefix: "/history/"}
 	ctx, stop := context.WithCancel(context.Background())
@@ -186,7 +191,7 @@ func (f *ownersFleet) watchWrites() (judge func()) {
 		f.t.Helper()
 		stop()
 		<-ended
-		history.Judge(f.t, h, seen, "")
+		judge(f.t, h, seen, "")
 	}
 }
 
