@@ -20,7 +20,7 @@ func wanted() int {
 		return n
 	}
 	if raced {
-		return 60
+		return 120
 	}
 	return 300
 }
