@@ -160,7 +160,9 @@ func TestOutgoingFrozenAtFour(t *testing.T) {
 // away. etcd itself would add a learner beside one that is frozen or cut off
 // (measured with 3.6), and would remove a healthy voter beside it.
 func TestAskedWhileAVoterIsAway(t *testing.T) {
-	f := begin(t, five)
+	p := five
+	p.Period = 4 * lab.Period // it is away three times, and must not be unfit for a whole window
+	f := begin(t, p)
 	leader := f.leader()
 	away := map[bool]string{true: "h3", false: "h2"}[leader == "h2"]
 	out := third(away, "h1")
