@@ -34,9 +34,6 @@ func TestSlowPairWithWitness(t *testing.T) {
 	if !strings.Contains(op.Why, "hosts outside the pair find it slow too") {
 		f.fail("it does not name the witness: %s", op.Why)
 	}
-	if op.In != "h4" {
-		f.fail("%s got the vote; h5 is slow with one that stays", op.In)
-	}
 	f.heal()
 	f.well(f.after(op)...)
 }
