@@ -12,7 +12,7 @@ import (
 type Qualification struct {
 	Host      string         `json:"host"`
 	Role      string         `json:"role"`
-	Mark      string         `json:"mark"` // pinned, eligible, ineligible or unmanaged
+	Mark      string         `json:"mark"` // pinned, eligible, ineligible or unmanaged; "not known" without a member list
 	Status    fitness.Status `json:"status"`
 	Qualifies bool           `json:"qualifies"`
 	// Refusal is the first thing in the way; nil where nothing is.
@@ -32,13 +32,15 @@ func Qualify(in Inputs) []Qualification {
 		switch {
 		case unread != "":
 			r := hold(MembershipUnknown, "", unread, "lifts when it can be read; `suffrage status` shows which voters answer")
-			q.Refusal = &r
+			q.Refusal, q.Mark = &r, "not known" // marks lie in etcd too
 		case a.isVoter(name):
 			q.Refusal = a.falls(v, voters)
 		default:
 			_, q.Refusal = a.stand(name, a.vacancy(fitness.Suspect{}))
 		}
-		q.Qualifies = q.Refusal == nil
+		if q.Qualifies = q.Refusal == nil; !q.Qualifies {
+			q.Refusal.Since = in.Now // what was before, this look has not seen
+		}
 		out = append(out, q)
 	}
 	return out

@@ -24,12 +24,12 @@ its agent answers, it is prepared, its disk has room, every signal has a full
 window and is within its limit, with every voter. Of a voter, that it answers
 and is within a voter's limits. What marks say is shown and not asked.
 
-With --for it looks again at every round for so long, tells each change as it
-comes, and says in the end whether each host qualifies now and for how much of the time it
-did (TIME), for how long it did not at the longest, its worst p99 of round trips to
-a voter, and how often a path of it was relayed. That is
-what no test elsewhere can tell: your disks, your Wi-Fi, your relays, day and
-night. Ctrl-C ends it early. It changes nothing.
+With --for it looks again at every round for so long and tells each change as it
+comes. In the end it says of each host whether it qualifies now and for how much
+of the time it did (TIME), for how long it did not at the longest, its worst p99
+of round trips to a voter, and how often a path of it was relayed. That is what
+no test elsewhere can tell: your disks, your Wi-Fi, your relays, day and night.
+Ctrl-C ends it early. It changes nothing.
 
 Exit codes: 0 each host qualified, all the time; 1 one did not, or it could not be
 looked at; 2 the command line or the settings file is wrong.`,
@@ -224,10 +224,16 @@ func (q *qualifying) print(w io.Writer, lasted bool) {
 		rows = append(rows, row)
 	}
 	table(w, rows)
+	said := ""
 	for _, h := range q.hosts {
-		if h.Refusal != nil {
-			fmt.Fprintf(w, "\n%s\n%s\n", wrap(h.Host+": "+h.Refusal.String(), ""), wrap("→ "+h.Refusal.Next, "  "))
+		if h.Refusal == nil || h.Refusal.Subject == "" && h.Refusal.Detail == said {
+			continue
 		}
+		who := h.Host + ": "
+		if h.Refusal.Subject == "" { // of the fleet, so the same of all: once
+			who, said = "", h.Refusal.Detail
+		}
+		fmt.Fprintf(w, "\n%s\n%s\n", wrap(who+h.Refusal.String(), ""), wrap("→ "+h.Refusal.Next, "  "))
 	}
 	fmt.Fprintf(w, "\n%d of %d qualify\n", all, len(q.hosts))
 }

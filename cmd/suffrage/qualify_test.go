@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -57,6 +58,21 @@ func TestQualifying(t *testing.T) {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("it prints\n%swithout\n%s", out.String(), want)
 		}
+	}
+}
+
+// Without a member list nothing is known of anybody, and it is said once.
+func TestQualifyingWithoutQuorum(t *testing.T) {
+	q := &qualifying{tell: io.Discard}
+	in := pagetest.Fleet{Error: "no quorum"}.Look(time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)).Inputs
+	q.add(in)
+	var out strings.Builder
+	q.print(&out, false)
+	if n := strings.Count(out.String(), "no quorum"); n != 1 || strings.Contains(out.String(), "eligible") || !strings.HasSuffix(out.String(), "\n0 of 5 qualify\n") {
+		t.Errorf("said %d times:\n%s", n, out.String())
+	}
+	if r := q.hosts[0].Refusal; r.Since != in.Now {
+		t.Errorf("since %v", r.Since)
 	}
 }
 
