@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"suffrage/fitness"
@@ -150,9 +151,10 @@ func (c *Client) firstRead(ctx context.Context, h identity.RosterHost) error {
 
 // explain says what would help, where an error does not say so by itself.
 func (c *Client) explain(ctx context.Context, err error, h identity.RosterHost) error {
-	if strings.Contains(err.Error(), "client conn could not be established") {
-		// HTTP/2 says only so when the alert by which the host refuses this key
-		// (in TLS 1.3 that comes after the handshake) is faster than the request.
+	if strings.Contains(err.Error(), "client conn could not be established") || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) {
+		// In TLS 1.3 the alert by which the host refuses this key comes after the
+		// handshake. HTTP/2 hides it where it is faster than the request, and the
+		// request runs into a closed connection where it is slower.
 		if found := c.firstRead(ctx, h); found != nil {
 			err = found
 		}

@@ -3,6 +3,7 @@ package agent
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -224,6 +225,41 @@ func TestPullOfNobody(t *testing.T) {
 	hostile(t, f, "h2", []string{"http/1.1"}, func(http.ResponseWriter, *http.Request) {})
 	if _, err := c.Pull(t.Context(), "h2", 0); err == nil || !strings.Contains(err.Error(), "is the port an agent's") {
 		t.Errorf("no HTTP/2: %v", err)
+	}
+}
+
+// A host that refuses this key sends an alert and closes. What is written meanwhile
+// meets a closed connection, and that error alone would not say why.
+func TestResetIsExplained(t *testing.T) {
+	f := newTestFleet(t, "h1", "h2")
+	l, err := net.Listen("tcp", f.hosts["h2"].AddrPort().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole, without := f.load(), rosterOf(t, "h2")
+	known := identity.ServerTLS(f.keys["h2"], func() *identity.Roster { return whole }, "h2")
+	unknown := identity.ServerTLS(f.keys["h2"], func() *identity.Roster { return without }, "h2")
+	ended := make(chan bool)
+	go func() {
+		defer close(ended)
+		for config := known; ; config = unknown {
+			raw, err := l.Accept()
+			if err != nil {
+				return
+			}
+			conn := tls.Server(raw, config)
+			if conn.HandshakeContext(t.Context()) == nil {
+				conn.Read(make([]byte, 1)) // so that the request is on its way
+				raw.(*net.TCPConn).SetLinger(0)
+			}
+			raw.Close()
+		}
+	}()
+	t.Cleanup(func() { l.Close(); <-ended })
+	c := f.client("h1")
+	_, err = c.Pull(t.Context(), "h2", 0)
+	if r, ok := errors.AsType[*identity.RefusedError](err); !ok || r.Host.Name != "h2" {
+		t.Errorf("%v, want a RefusedError about h2", err)
 	}
 }
 
