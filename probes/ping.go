@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -206,7 +207,11 @@ func (p *Pinger) write(w *ping) {
 	if err == nil {
 		_, err = p.conn.Write(f.Append(p.out[:0]))
 	}
-	if err != nil {
+	switch {
+	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+		// The reader says why: a peer that refuses this host's key says so before
+		// it closes the connection.
+	case err != nil:
 		p.broken(err)
 		return
 	}

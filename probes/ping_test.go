@@ -5,8 +5,10 @@ import (
 	"errors"
 	"io"
 	"net"
+	"os"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -224,6 +226,47 @@ func TestBrokenConnectionLosesWhatWaits(t *testing.T) {
 		time.Sleep(300 * time.Millisecond)
 		if all := got.take(); len(all) != 1 || all[0].RTT != 200*time.Millisecond {
 			t.Errorf("after reconnecting: %+v, want 200 ms", all)
+		}
+	})
+}
+
+// refusing is a connection on whose other end a peer said why it closes it, and
+// closed it: what is written finds it reset, what is read is the reason.
+type refusing struct{ net.Conn }
+
+func (refusing) Write([]byte) (int, error) {
+	return 0, &net.OpError{Op: "write", Err: os.NewSyscallError("write", syscall.ECONNRESET)}
+}
+
+func (refusing) Read([]byte) (int, error) {
+	time.Sleep(10 * time.Millisecond)
+	return 0, errors.New("key is not known")
+}
+
+func TestResetLosesForThePeersReason(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var got outcomes
+		ctx, cancel := context.WithCancel(t.Context())
+		near, _ := net.Pipe()
+		pinger := probes.NewPinger(func(context.Context) (net.Conn, error) { return refusing{near}, nil }, time.Second, got.add)
+		ended := make(chan error)
+		go func() { ended <- pinger.Run(ctx) }()
+		for range 2 {
+			pinger.Send(0)
+		}
+		time.Sleep(100 * time.Millisecond)
+		all := got.take()
+		if len(all) != 2 {
+			t.Errorf("%d outcomes, want both at once", len(all))
+		}
+		for _, o := range all {
+			if !o.Lost() || !strings.Contains(o.Err.Error(), "key is not known") {
+				t.Errorf("%+v, want lost for the peer's reason", o)
+			}
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
 		}
 	})
 }
