@@ -42,6 +42,7 @@ func TestRegrade(t *testing.T) {
 	if out, err := exec.Command("unshare", "--mount", "true").CombinedOutput(); err != nil {
 		t.Skipf("SKIPPED: no mount namespace, in which the agents read another memory: %v %s", err, out)
 	}
+	beside(t)
 	// Two API servers, and a third voter without one by its owner's settings.
 	f := &fleet{k3s.Empty(t, k3s.Options{Env: k3s.Quick}), t}
 	etcdOnly := "disable-apiserver: true\ndisable-controller-manager: true\ndisable-scheduler: true\n"
