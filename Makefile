@@ -90,7 +90,7 @@ kube-test:
 	fi; \
 	SUFFRAGE_KUBE_APISERVER=$$(mesh-tests/kube.sh); SUFFRAGE_KUBECTL=$$(mesh-tests/kubectl.sh); \
 	export SUFFRAGE_KUBE_APISERVER SUFFRAGE_KUBECTL; \
-	go test $(RACE) -count=1 -timeout 20m -v ./lease/kubernetes ./membership/kube; \
+	go test $(RACE) -count=1 -timeout 20m -parallel 3 -v ./lease/kubernetes ./membership/kube; \
 	SUFFRAGE_EVERY_VOTER=1 go test -count=1 -timeout 20m -v -run TestKubernetes ./endpoint ./cmd/suffrage
 
 # The K3s double against what K3s does, or K3S_BIN=/path/to/k3s itself:

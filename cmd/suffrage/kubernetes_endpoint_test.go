@@ -37,6 +37,7 @@ func TestKubernetesEndpoint(t *testing.T) {
 	if os.Getenv(kubetest.Variable) == "" {
 		t.Skip("SKIPPED: make kube-test runs it")
 	}
+	t.Parallel() // both wait most of their time
 	f := &ownersFleet{t: t, program: plainBinary(t), dir: filepath.Join(t.TempDir(), "fleet")}
 	f.start("--slow", "h3=0s", "--mode", "active", "--until", "stopped", "--stall-time", "15s")
 	addresses := f.endpoints()

@@ -32,6 +32,7 @@ func TestKubernetesSwap(t *testing.T) {
 	if os.Getenv(kubetest.Variable) == "" {
 		t.Skip("SKIPPED: make kube-test runs it")
 	}
+	t.Parallel() // both wait most of their time
 	f := &ownersFleet{t: t, program: plainBinary(t), dir: filepath.Join(t.TempDir(), "fleet")}
 	f.start("--slow", "h3=0s", "--mode", "active", "--until", "stopped")
 	s := f.settings("h1")
