@@ -21,10 +21,12 @@ test:
 	go test $(RACE) -timeout 10m ./...
 
 # The tests with real fleets that take minutes: trouble of every kind, other
-# numbers of voters, and a swap whose controller is killed at every step.
+# numbers of voters, and a swap whose controller is killed at every step. FLEETS of
+# them stand at a time; one takes six tenths of a core, and waits most of the time.
 SKIP ?= ^$$
+FLEETS ?= 2
 fleet:
-	SUFFRAGE_FLEET=1 go test -count=1 -timeout 40m -v -run 'TestFleet|TestSwap|TestDocs' -skip '$(SKIP)' ./cmd/suffrage
+	SUFFRAGE_FLEET=1 go test -count=1 -timeout 40m -parallel $(FLEETS) -v -run 'TestFleet|TestSwap|TestDocs' -skip '$(SKIP)' ./cmd/suffrage
 
 # The model cluster: SEEDS runs in which things go wrong, and every pair of
 # faults of a swap and of each way back. A seed that fails prints how to run it

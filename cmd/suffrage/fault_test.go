@@ -21,7 +21,6 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"suffrage/config"
 	leaseetcd "suffrage/lease/etcd"
 	"suffrage/membership"
 	"suffrage/membership/etcd"
@@ -31,7 +30,7 @@ import (
 // in it, in each of which something is killed or frozen at the worst moment.
 // Clients put and get all the time, and no write of theirs may be lost.
 func TestSwapFaults(t *testing.T) {
-	inFull(t)
+	amongOthers(t)
 	f := &ownersFleet{t: t, program: plainBinary(t), dir: filepath.Join(t.TempDir(), "fleet")}
 	f.start("--slow", "h3=0s", "--mode", "active", "--until", "stopped", "--stall-time", "15s")
 	judge := f.watchWrites()
@@ -374,15 +373,11 @@ func (f *ownersFleet) interrupted(out, in string) (said string, code int) {
 
 // occupy takes the port on which a host's etcd would listen for its peers.
 func (f *ownersFleet) occupy(host string) (release func()) {
-	s := DefaultSettings()
-	err := config.Load(filepath.Join(f.dir, host, "suffrage.yaml"), &s)
+	u, err := url.Parse(f.settings(host).Member.ListenPeer)
 	if err == nil {
-		var u *url.URL
-		if u, err = url.Parse(s.Member.ListenPeer); err == nil {
-			var l net.Listener
-			if l, err = net.Listen("tcp", u.Host); err == nil {
-				return func() { l.Close() }
-			}
+		var l net.Listener
+		if l, err = net.Listen("tcp", u.Host); err == nil {
+			return func() { l.Close() }
 		}
 	}
 	f.t.Error(err)

@@ -20,7 +20,7 @@ import (
 // own and a client that writes all the time: as it goes by itself, and with the
 // controller that carries it out killed at one step after the other.
 func TestSwap(t *testing.T) {
-	inFull(t)
+	amongOthers(t)
 	program := plainBinary(t)
 	t.Run("by itself", func(t *testing.T) {
 		// A machine that is busy elsewhere makes the newcomer slow too, and then
@@ -66,7 +66,7 @@ func TestSwap(t *testing.T) {
 
 // TestSwapAskedFor is the owner's swap in a fleet in which nothing is wrong.
 func TestSwapAskedFor(t *testing.T) {
-	inFull(t)
+	amongOthers(t)
 	f := &ownersFleet{t: t, program: plainBinary(t), dir: filepath.Join(t.TempDir(), "fleet")}
 	// A fleet in which nothing needs doing makes no decision: it goes on until it is stopped.
 	f.start("--slow", "h3=0s", "--mode", "active", "--until", "decision", "--for", "15m")

@@ -21,7 +21,7 @@ import (
 // TestFleetGrowsAndShrinks goes from three voters to five and back, as one
 // command each, with a client that writes all the time.
 func TestFleetGrowsAndShrinks(t *testing.T) {
-	inFull(t)
+	amongOthers(t)
 	f := newOwnersFleet(t)
 	f.start("--until", "stopped", "--slow", "h3=0s", "--stall-time", "15s")
 	judge := f.watchWrites()
@@ -61,7 +61,7 @@ func TestFleetGrowsAndShrinks(t *testing.T) {
 // good, has it removed, gives another host the vote, and sees the dead one come
 // back.
 func TestFleetLosesAHost(t *testing.T) {
-	inFull(t)
+	amongOthers(t)
 	f := newOwnersFleet(t)
 	f.start("--until", "stopped", "--slow", "h3=0s", "--stall-time", "15s", "--voters", "1")
 	judge := f.watchWrites()
