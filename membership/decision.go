@@ -68,7 +68,7 @@ func (d Decision) String() string {
 	case d.Kind == Steady:
 		b.WriteString(": nothing needs doing")
 	}
-	fmt.Fprintf(&b, "\n  %d voters, %d fit, can lose %d more; mode %s\n", d.Voters, d.FitVoters, d.Tolerance, d.Mode)
+	fmt.Fprintf(&b, "\n  %s, %d fit, can lose %d more; mode %s\n", voters(d.Voters), d.FitVoters, d.Tolerance, d.Mode)
 	if d.Plan != nil {
 		fmt.Fprintf(&b, "  because %s\n", d.Plan.Why)
 		for _, s := range d.Plan.Steps {

@@ -67,6 +67,14 @@ func (r Refusal) with(name string, value, limit int64, unit string) Refusal {
 	return r
 }
 
+// voters is a number of them in words.
+func voters(n int) string {
+	if n == 1 {
+		return "1 voter"
+	}
+	return fmt.Sprintf("%d voters", n)
+}
+
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
 func guardIdentity(in Inputs) []Refusal {
@@ -97,13 +105,13 @@ func guardCount(in Inputs) []Refusal {
 	switch {
 	case asked && n <= fitness.MaxVoters:
 	case n < 3:
-		say(BelowMinimum, 3, target, "%d voters; nothing is moved below 3, because losing one more would lose the quorum", n)
+		say(BelowMinimum, 3, target, "%s; nothing is moved below 3, because losing one more would lose the quorum", voters(n))
 	case n > fitness.MaxVoters:
 		say(TooManyVoters, fitness.MaxVoters, "etcd's guidance is at most 7: remove voters by hand", "%d voters; at most %d are judged", n, fitness.MaxVoters)
 	case n > p.Target:
-		say(ExtraVoter, p.Target, target, "%d voters, target %d", n, p.Target)
+		say(ExtraVoter, p.Target, target, "%s, target %d", voters(n), p.Target)
 	case n < p.Target:
-		say(BelowTarget, p.Target, target, "%d voters, target %d", n, p.Target)
+		say(BelowTarget, p.Target, target, "%s, target %d", voters(n), p.Target)
 	}
 	if asked {
 		return out

@@ -26,7 +26,7 @@ func (a *assessment) impossible(q Request) []Refusal {
 	}
 	odd := "suffrage target N, with an odd N of 3 to 7"
 	if n < 3 {
-		say(BelowMinimum, 3, odd, "%d voters are asked for; with fewer than 3, losing one loses the quorum", n)
+		say(BelowMinimum, 3, odd, "a target of %d is asked for; with fewer than 3 voters, losing one loses the quorum", n)
 	}
 	if n > maxTarget {
 		say(TooManyVoters, maxTarget, odd, "%d voters are asked for; etcd's guidance is at most %d", n, maxTarget)
