@@ -32,7 +32,7 @@ import (
 func TestSwapFaults(t *testing.T) {
 	amongOthers(t)
 	f := &ownersFleet{t: t, program: plainBinary(t), dir: filepath.Join(t.TempDir(), "fleet")}
-	f.start("--slow", "h3=0s", "--mode", "active", "--until", "stopped", "--stall-time", "15s")
+	f.start("--slow", "h3=0s", "--mode", "active", "--until", "stopped", "--stall-time", "15s", "--period", shortPeriod)
 	judge := f.watchWrites()
 	defer judge()
 	cluster := run1[Status](f, "h1", "status").ClusterID

@@ -128,7 +128,7 @@ func TestSwapAskedFor(t *testing.T) {
 func swapInDemo(t *testing.T, program string, meanwhile func(*ownersFleet)) (DemoSwap, int) {
 	t.Helper()
 	f := &ownersFleet{t: t, program: program, dir: filepath.Join(t.TempDir(), "fleet")}
-	cmd := exec.CommandContext(t.Context(), program, "demo", "--dir", f.dir, "--slow", "h3=200ms", "--until", "swap", "--for", "10m", "-o", "json")
+	cmd := exec.CommandContext(t.Context(), program, "demo", "--dir", f.dir, "--slow", "h3=200ms", "--period", shortPeriod, "--until", "swap", "--for", "10m", "-o", "json")
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	var out, said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &said

@@ -123,6 +123,10 @@ func amongOthers(t *testing.T) {
 	t.Parallel()
 }
 
+// shortPeriod is half of the demo's, for the fleets whose windows begin anew most
+// often: one is two and a half seconds.
+const shortPeriod = "25ms"
+
 // ownersFleet is a demo fleet and an owner with a shell.
 type ownersFleet struct {
 	t            *testing.T
