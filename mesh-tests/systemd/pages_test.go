@@ -99,11 +99,27 @@ func (f *fleet) installed() {
 			hosts = f.voters
 		case strings.Contains(command, " standby "):
 			hosts = []string{"h1", "h4"}
+		case strings.Contains(command, "decision changed"):
+			hosts = []string{f.leading()}
 		}
 		for _, h := range hosts {
 			f.typed(h, source, command)
 		}
 	}
+}
+
+// leading is the host whose controller leads: it alone writes down decisions.
+func (f *fleet) leading() (host string) {
+	f.t.Helper()
+	eventually(f.t, "a controller leads", func() bool {
+		for _, v := range f.voters {
+			if _, err := f.hosts[v].try("journalctl", "-q", "-u", "suffrage-controller", "-g", "decision changed"); err == nil {
+				host = v
+			}
+		}
+		return host != ""
+	})
+	return host
 }
 
 // endpoint sets up the address of etcd on h1.
@@ -145,7 +161,7 @@ func (f *fleet) folders() {
 // unit, its files and its settings.
 const k3sUnit = "[Service]\nExecStart=/bin/sleep infinity\n[Install]\nWantedBy=multi-user.target\n"
 
-// runbooks are typed on h1, each command once.
+// runbooks are typed on h1, or on the host whose controller leads, each command once.
 func (f *fleet) runbooks() {
 	f.each(f.voters, func(m *machine) error {
 		m.put("/etc/systemd/system/k3s.service", k3sUnit)
@@ -160,7 +176,11 @@ func (f *fleet) runbooks() {
 		for _, c := range pages.Commands(f.t, page) {
 			if pages.By(c) == pages.Hosts && !done[c.Text] {
 				done[c.Text] = true
-				f.typed("h1", "/", c.Text)
+				host := "h1"
+				if strings.Contains(c.Text, "decision changed") {
+					host = f.leading()
+				}
+				f.typed(host, "/", c.Text)
 			}
 		}
 	}
