@@ -33,7 +33,7 @@ type Plan struct {
 	Disks, Spaces []string
 	// Period is the time between two samples, 0 for 25 ms.
 	Period time.Duration
-	// StallTime is controller.stall_time of the settings, 0 for 20 s; Soak is
+	// StallTime is controller.stall_time of the settings, 0 for 15 s; Soak is
 	// controller.soak, 0 for 3 s.
 	StallTime, Soak fitness.Duration
 	// Clocks are by how much those of hosts are off. They need ClockProgram, which

@@ -17,7 +17,7 @@ const Period = 25 * time.Millisecond
 // as on real hosts.
 const (
 	quota     = 256 << 20
-	stallTime = fitness.Duration(20 * time.Second)
+	stallTime = fitness.Duration(15 * time.Second)
 	soak      = fitness.Duration(3 * time.Second)
 )
 

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"suffrage/fitness"
 	"suffrage/membership"
 	"suffrage/mesh-tests/lab"
 )
@@ -26,7 +25,6 @@ func TestClocks(t *testing.T) {
 	f := begin(t, lab.Plan{
 		Hosts: 6, Voters: 3,
 		Controllers:  []string{"h1"}, // so that it leads first
-		StallTime:    fitness.Duration(15 * time.Second),
 		ClockProgram: program,
 		// h4 gets no vote: here the start of a process is told by the kernel's clock, so
 		// that an etcd would seem to have only just begun for an hour.

@@ -12,7 +12,7 @@ import (
 // three again: one vote at a time, none that no operation changed, and never two
 // learners (the judge of recordings).
 func TestGrowth(t *testing.T) {
-	f := begin(t, lab.Plan{Hosts: 5, Voters: 1, Controllers: []string{"h1", "h2"}, StallTime: fitness.Duration(15 * time.Second)})
+	f := begin(t, lab.Plan{Hosts: 5, Voters: 1, Controllers: []string{"h1", "h2"}, StallTime: fitness.Duration(10 * time.Second)})
 	for _, n := range []int{3, 5, 3} {
 		f.target(n)
 	}

@@ -3,9 +3,7 @@ package scenarios
 import (
 	"encoding/json"
 	"testing"
-	"time"
 
-	"suffrage/fitness"
 	"suffrage/membership"
 	"suffrage/mesh-tests/lab"
 	"suffrage/mesh-tests/record"
@@ -15,9 +13,7 @@ import (
 // makes a new cluster of it, and lets the others join: docs/recovery.md. They
 // boot with their old datastores first, and do not become the old cluster again.
 func TestQuorumLost(t *testing.T) {
-	p := five
-	p.StallTime = fitness.Duration(15 * time.Second)
-	f := begin(t, p)
+	f := begin(t, five)
 	f.planless(window)
 	f.endClients() // nothing is written between the snapshot and the end
 	f.put("/kept", "before")

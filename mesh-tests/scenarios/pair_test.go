@@ -19,7 +19,7 @@ func TestSlowPair(t *testing.T) {
 	if !strings.Contains(op.Why, "nothing tells which end of the pair is slow") {
 		f.fail("it does not say that nothing tells: %s", op.Why)
 	}
-	f.planless(6 * window) // more than the cooldown
+	f.planless(8 * window) // more than the cooldown
 	f.heal()
 	f.well(f.after(op)...)
 }
