@@ -185,13 +185,20 @@ func (f *fleet) quiet() {
 
 // back waits until the fleet is well again after a voter was away. Nothing may
 // have been planned meanwhile; but it was unfit, so where that lasted a whole
-// window it may be swapped out now that it answers.
+// window it may be swapped out now that it answers. Pinned, it is not from the next
+// decision on, so that what votes then does not change any more.
 func (f *fleet) back(away string) {
 	f.t.Helper()
+	f.eventually(f.seat, "host", "pin", away)
+	pinned := time.Now()
 	voters := []string{"h1", "h2", "h3"}
 	f.until(away+" is back, and all answer", func(s lab.Status) bool {
+		d, err := f.Decision(f.t.Context())
+		if err != nil || d.Operation != nil || !d.At.After(pinned) {
+			return false
+		}
 		ops, err := f.Operations(f.t.Context())
-		if err != nil || s.Decision.Operation != nil {
+		if err != nil {
 			return false
 		}
 		voters = []string{"h1", "h2", "h3"}
