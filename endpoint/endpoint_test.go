@@ -59,7 +59,7 @@ func TestRemovalAskedFor(t *testing.T) {
 		if m.Name == "h3" {
 			f.until("etcd removes h3", func() bool { // "unhealthy cluster" within 5 s of the start
 				_, err := c.MemberRemove(t.Context(), m.ID)
-				return err == nil
+				return err == nil || contains(err, "member not found") // the answer before went with h3
 			})
 		}
 	}
