@@ -111,6 +111,9 @@ func (a *assessment) stand(host string, out vacancy) (fitness.Standing, *Refusal
 	if s := h.Facts.Server; s != nil && s.Datastore {
 		return refuse(owner(DatastorePresent, "", aDatastore, "move it aside on "+host))
 	}
+	if r := h.notReady(); r != nil {
+		return refuse(*r)
+	}
 	if until, why := a.quarantined(host); a.in.Now.Before(until) {
 		return refuse(hold(Quarantine, "", why+"; it is left alone until "+stamp(until), "lifts then, or: suffrage clear-quarantine "+host))
 	}

@@ -16,6 +16,7 @@ const (
 	CooldownRunning Code = "cooldown"
 	SnapshotDue     Code = "snapshot-due"
 	OnlyController  Code = "only-controller"
+	HostNotReady    Code = "host-not-ready"
 	// About grades.
 	GradeNotFull   Code = "grade-not-full"
 	NoTolerance    Code = "no-tolerance"

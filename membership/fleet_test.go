@@ -378,6 +378,11 @@ func (f *fleet) apply(line string) error {
 		v.Removals = append(v.Removals, Removal{Host: arg(1), Member: "m-" + arg(1), Operation: arg(2), At: f.in.Now, Refused: rest(3)})
 	case "foreign": // foreign HOST WHO SIGN
 		v.Foreign = append(v.Foreign, Foreign{Host: arg(1), Who: arg(2), Sign: rest(3)})
+	case "node": // node HOST True|False|Unknown|untold [REASON]: how Ready its Node is
+		f.host(arg(1)).Node = &Node{}
+		if arg(2) != "untold" {
+			f.host(arg(1)).Node.Ready = &Condition{Status: arg(2), Reason: rest(3), Since: ago("2m")}
+		}
 	case "zone":
 		f.host(arg(1)).Facts.Zone = arg(2)
 	case "link":

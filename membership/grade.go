@@ -67,12 +67,14 @@ func (a *assessment) regraded(host string) *Operation {
 	return nil
 }
 
-// belowFull are the voters that were stepped down: while there is one, nobody's role
-// changes, since there are fewer API servers to carry it out than its owner has set
-// up. Let through is what takes its own vote, what makes a server full again, the
-// removal of a dead voter, and a vote for another one where there are fewer than
-// three: there the server cannot be restarted, and could not be full before that. One
-// that is etcd-only by its owner's settings is as it should be.
+// belowFull are the voters that were stepped down, or whose Node is not Ready: while
+// there is one, nobody's role changes, since there are fewer API servers to carry it
+// out than its owner has set up, or Kubernetes has another host to mend. Let through
+// is what takes its own vote, what makes a server full again, the removal of a dead
+// voter, and a vote for another one where there are fewer than three: there the
+// server cannot be restarted, and could not be full before that. One that is
+// etcd-only by its owner's settings is as it should be; and one that is not Ready may
+// be stepped down, since want of memory is what makes it so.
 func (a *assessment) belowFull(p *Plan) []Refusal {
 	grows := p != nil && p.In != "" && p.Out == ""
 	if p != nil && (p.Dead || p.To == fitness.Full) || grows && len(a.voters) < 3 {
@@ -80,15 +82,21 @@ func (a *assessment) belowFull(p *Plan) []Refusal {
 	}
 	var held []Refusal
 	for _, v := range a.voters {
-		if a.grade(v) == fitness.EtcdOnly && a.serverOf(v).Stepped && (p == nil || p.Out != v) {
+		if p != nil && p.Out == v {
+			continue
+		}
+		if a.grade(v) == fitness.EtcdOnly && a.serverOf(v).Stepped {
 			held = append(held, a.notFull(v))
+		}
+		if r := a.hosts[v].notReady(); r != nil && (p == nil || p.Regrade != v) {
+			held = append(held, *r)
 		}
 	}
 	return held
 }
 
 // holding is what holds a plan back, of all that is said: beside it a voter below
-// full does; and before a step up the number of voters does not. It makes nobody a
+// full, or not Ready, does; and before a step up the number of voters does not. It makes nobody a
 // member, and until it is done that number cannot be mended: each would wait for the
 // other. With fewer than three voters it is held all the same, since the restart of
 // one would take the quorum with it.

@@ -126,6 +126,8 @@ type Host struct {
 	Since    time.Time     `json:"since,omitzero"`
 	Software string        `json:"software,omitempty"`
 	Facts    fitness.Facts `json:"facts"`
+	// Node is what its Node in Kubernetes says, nil where there is none.
+	Node *Node `json:"node,omitempty"`
 }
 
 // Grade is how much of a server the host runs, empty where its agent does not tell.

@@ -32,9 +32,11 @@ func (b book) Read(ctx context.Context) (e control.Entries, err error) {
 	if e.Controllers, err = etcd.Controllers(ctx, b.kv); err != nil {
 		return e, err
 	}
-	if e.Marks, e.Foreign, err = marks(ctx, b.kv, b.nodes); err != nil {
+	look, err := marks(ctx, b.kv, b.nodes)
+	if err != nil {
 		return e, err
 	}
+	e.Marks, e.Nodes, e.Foreign = look.Marks, look.States, look.Foreign
 	// Before the policy: a number of voters is written to both at once, and one that
 	// the policy does not know yet would be refused.
 	if e.Request, err = etcd.LoadRequest(ctx, b.kv); err != nil {

@@ -69,11 +69,11 @@ func (f *fleet) withNode(ctx context.Context, host string, said membership.Mark)
 	if f.nodes == nil {
 		return said, "", nil
 	}
-	on, _, err := f.nodes.Marks(ctx)
+	on, err := f.nodes.Look(ctx)
 	if err != nil {
 		return said, "", fmt.Errorf("what its Node says cannot be read: %w", f.unreachable(err))
 	}
-	if both = said.And(on[host]); both.Word() != said.Word() {
+	if both = said.And(on.Marks[host]); both.Word() != said.Word() {
 		note = fmt.Sprintf("its Node has annotations too, and with them it is %s: kubectl describe node %s", both.Word(), host)
 	}
 	return both, note, nil
@@ -102,14 +102,14 @@ func newHostListCmd() *cobra.Command {
 			defer f.close()
 			ctx, cancel := f.asking(c)
 			defer cancel()
-			marks, _, err := marks(ctx, f.client, f.nodes)
+			look, err := marks(ctx, f.client, f.nodes)
 			if err != nil {
 				return f.unreachable(err)
 			}
 			out := []HostMark{}
 			rows := [][]string{{"HOST", "ADDRESS", "MARK", "BY", "WHEN", "REASON"}}
 			for _, h := range f.roster.Hosts() {
-				m := marks[h.Name]
+				m := look.Marks[h.Name]
 				out = append(out, HostMark{h.Name, h.Address.String(), m, m.Word()})
 				s := membership.Say{By: "-"}
 				if m.IsPinned() {

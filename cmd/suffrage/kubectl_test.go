@@ -109,9 +109,9 @@ func TestKubernetesPage(t *testing.T) {
 			}
 			t.Cleanup(nodes.Close)
 		case strings.Contains(script, "annotate"):
-			marks, _, err := nodes.Marks(t.Context())
-			if err != nil || marks["h1"].Word() != "pinned" || marks["h4"].Word() != "eligible" || !strings.HasSuffix(marks["h4"].Eligible.By, "its Node") {
-				t.Errorf("what was annotated reads as %v (%v)", marks, err)
+			look, err := nodes.Look(t.Context())
+			if marks := look.Marks; err != nil || marks["h1"].Word() != "pinned" || marks["h4"].Word() != "eligible" || !strings.HasSuffix(marks["h4"].Eligible.By, "its Node") {
+				t.Errorf("what was annotated reads as %v (%v)", look.Marks, err)
 			}
 		case strings.Contains(script, "custom-columns"):
 			for _, want := range []string{
@@ -150,8 +150,8 @@ func TestKubernetesPage(t *testing.T) {
 	for _, command := range regexp.MustCompile(`(?m)^ +(kubectl annotate .*)$`).FindAllStringSubmatch(example, -1) {
 		sh.must(strings.Replace(command[1], "annotate", "annotate --overwrite", 1))
 	}
-	if marks, _, err := nodes.Marks(t.Context()); err != nil || marks["h1"].Word() != "pinned" || marks["h5"].Word() != "eligible" {
-		t.Errorf("the example's marks are %v (%v)", marks, err)
+	if look, err := nodes.Look(t.Context()); err != nil || look.Marks["h1"].Word() != "pinned" || look.Marks["h5"].Word() != "eligible" {
+		t.Errorf("the example's marks are %v (%v)", look.Marks, err)
 	}
 	// The command of docs/k3s.md: the same rules, and the request on Nodes.
 	sh.must(`kubectl apply -k deploy/kubernetes-k3s`)

@@ -52,22 +52,23 @@ func (s Settings) open(client *clientv3.Client) (shared, error) {
 }
 
 // marks are what the owner says of hosts in etcd and on their Nodes. With an
-// error those that could be read are given, for display. Beside them are signs of
-// other controllers of membership.
-func marks(ctx context.Context, kv clientv3.KV, nodes *kube.Nodes) (map[string]membership.Mark, []membership.Foreign, error) {
+// error those that could be read are given, for display. Beside them is what else
+// is read on Nodes.
+func marks(ctx context.Context, kv clientv3.KV, nodes *kube.Nodes) (kube.Look, error) {
 	said, err := etcd.Marks(ctx, kv)
 	if nodes == nil {
-		return said, nil, err
+		return kube.Look{Marks: said}, err
 	}
-	on, foreign, onErr := nodes.Marks(ctx)
+	look, onErr := nodes.Look(ctx)
 	all := map[string]membership.Mark{}
-	for host, m := range on {
+	for host, m := range look.Marks {
 		all[host] = said[host].And(m)
 	}
 	for host, m := range said {
-		if _, ok := on[host]; !ok {
+		if _, ok := look.Marks[host]; !ok {
 			all[host] = m
 		}
 	}
-	return all, foreign, errors.Join(err, onErr)
+	look.Marks = all
+	return look, errors.Join(err, onErr)
 }

@@ -26,6 +26,8 @@ type Cluster interface {
 // Entries are what the owner said, and what operations left.
 type Entries struct {
 	Marks map[string]membership.Mark // by host
+	// Nodes are those of Kubernetes, by host; none where it is not asked.
+	Nodes map[string]membership.Node
 	// Say writes what the owner said while it runs over what the settings say,
 	// nil where that is nothing.
 	Say func(*membership.Policy)
@@ -142,7 +144,11 @@ func (g *Gatherer) Gather(ctx context.Context) (membership.Inputs, error) {
 	}
 	for _, r := range results {
 		g.takeIn(r)
-		view.Hosts = append(view.Hosts, g.host(r, entries.Marks[r.host.Name], now))
+		h := g.host(r, entries.Marks[r.host.Name], now)
+		if node, there := entries.Nodes[r.host.Name]; there {
+			h.Node = &node
+		}
+		view.Hosts = append(view.Hosts, h)
 	}
 	slices.SortFunc(view.Hosts, func(a, b membership.Host) int { return strings.Compare(a.Name, b.Name) })
 	view.Removals, view.Foreign = entries.Removals, entries.Foreign

@@ -31,6 +31,10 @@ const (
 	maxSigns = 20   // of others: one is enough to stay away
 	// metadataOnly asks for a list without specs and states.
 	metadataOnly = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+	// pageWhole is of Nodes with their states, most of which is a list of at most
+	// fifty images: twenty kilobytes, where metadata are three.
+	pageWhole = 20
+	wholly    = "application/json"
 )
 
 // Nodes are those of one cluster.
@@ -58,37 +62,51 @@ func (n *Nodes) Close() {
 	n.events.Close()
 }
 
-// Marks are what the owner says on Nodes, by name, for those on which something is
-// said. One that cannot be read is an error that names it; the others are still
-// given, for display. Beside them are the signs of other controllers of membership.
-func (n *Nodes) Marks(ctx context.Context) (map[string]membership.Mark, []membership.Foreign, error) {
-	nodes, err := n.all(ctx)
+// Look is what is read on Nodes, by name.
+type Look struct {
+	// Marks are what the owner says, for those on which something is said.
+	Marks map[string]membership.Mark
+	// States are the conditions, of all Nodes.
+	States map[string]membership.Node
+	// Foreign are the signs of other controllers of membership.
+	Foreign []membership.Foreign
+}
+
+// Look reads the Nodes. A mark that cannot be read is an error that names it; the
+// others are still given, for display.
+func (n *Nodes) Look(ctx context.Context) (l Look, err error) {
+	nodes, err := pages[whole](ctx, n, wholly, pageWhole)
 	if err != nil {
-		return nil, nil, err
+		return l, err
 	}
-	marks := map[string]membership.Mark{}
-	var foreign []membership.Foreign
+	l.Marks, l.States = map[string]membership.Mark{}, make(map[string]membership.Node, len(nodes))
 	var errs []error
 	for _, node := range nodes {
-		m, err := markOf(node)
+		m, err := markOf(node.PartialObjectMetadata)
 		if err != nil {
 			errs = append(errs, err)
 		} else if m != (membership.Mark{}) {
-			marks[node.Name] = m
+			l.Marks[node.Name] = m
 		}
-		if len(foreign) < maxSigns {
-			foreign = append(foreign, signs(node)...)
+		l.States[node.Name] = node.state()
+		if len(l.Foreign) < maxSigns {
+			l.Foreign = append(l.Foreign, signs(node.PartialObjectMetadata)...)
 		}
 	}
-	return marks, foreign, errors.Join(errs...)
+	return l, errors.Join(errs...)
 }
 
-// all are the Nodes without their specs and states. A list whose next page was
+// all are the Nodes without their specs and states.
+func (n *Nodes) all(ctx context.Context) ([]meta.PartialObjectMetadata, error) {
+	return pages[meta.PartialObjectMetadata](ctx, n, metadataOnly, page)
+}
+
+// pages are all Nodes, in a form, so many in an answer. A list whose next page was
 // forgotten (etcd was compacted meanwhile) begins anew, once.
-func (n *Nodes) all(ctx context.Context) (nodes []meta.PartialObjectMetadata, err error) {
+func pages[T any](ctx context.Context, n *Nodes, form string, size int) (nodes []T, err error) {
 	anew := false
 	for next := ""; ; {
-		list, err := n.list(ctx, next, "")
+		list, err := list[T](ctx, n, form, size, next, "")
 		if next != "" && !anew && apierrors.IsResourceExpired(err) {
 			anew, next, nodes = true, "", nil
 			continue
@@ -106,8 +124,14 @@ func (n *Nodes) all(ctx context.Context) (nodes []meta.PartialObjectMetadata, er
 	}
 }
 
-func (n *Nodes) list(ctx context.Context, next, name string) (list meta.PartialObjectMetadataList, err error) {
-	req := n.api.Verb("GET").Resource("nodes").SetHeader("Accept", metadataOnly).Param("limit", fmt.Sprint(page))
+// listOf is a list of Nodes, of which T is kept.
+type listOf[T any] struct {
+	meta.ListMeta `json:"metadata"`
+	Items         []T `json:"items"`
+}
+
+func list[T any](ctx context.Context, n *Nodes, form string, size int, next, name string) (l listOf[T], err error) {
+	req := n.api.Verb("GET").Resource("nodes").SetHeader("Accept", form).Param("limit", fmt.Sprint(size))
 	if next != "" {
 		req.Param("continue", next)
 	}
@@ -116,12 +140,12 @@ func (n *Nodes) list(ctx context.Context, next, name string) (list meta.PartialO
 	}
 	res := req.Do(ctx)
 	if err := res.Error(); err != nil { // Raw would not say what the server says
-		return list, err
+		return l, err
 	}
 	text, err := res.Raw()
 	if err != nil {
-		return list, err
+		return l, err
 	}
-	err = json.Unmarshal(text, &list)
-	return list, err
+	err = json.Unmarshal(text, &l)
+	return l, err
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"suffrage/membership"
 	"suffrage/membership/kube"
 	"suffrage/mesh-tests/kubetest"
 )
@@ -27,16 +28,17 @@ func TestNodes(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(n.Close)
-	if _, _, err := n.Marks(patient(t)); err == nil || !strings.Contains(err.Error(), "deploy/kubernetes") {
+	if _, err := n.Look(patient(t)); err == nil || !strings.Contains(err.Error(), "deploy/kubernetes") {
 		t.Errorf("without rules it gave %v", err)
 	}
 	s.Apply(t, "../../deploy/kubernetes/namespace.yaml")
 	s.Apply(t, "../../deploy/kubernetes/rbac.yaml")
-	until(t, func() error { _, _, err := n.Marks(patient(t)); return err })
+	until(t, func() error { _, err := n.Look(patient(t)); return err })
 
 	s.Patch(t, nodes+"/h4?fieldManager=kubectl-annotate", `{"metadata":{"annotations":{"suffrage.io/eligible":"true","suffrage.io/eligible-reason":"wired, SSD"}}}`)
 	s.Patch(t, nodes+"/h70", `{"metadata":{"annotations":{"suffrage.io/pinned":"true"}}}`)
-	marks, _, err := n.Marks(patient(t))
+	look, err := n.Look(patient(t))
+	marks := look.Marks
 	if err != nil || len(marks) != 2 || marks["h4"].Word() != "eligible" || marks["h70"].Word() != "pinned" {
 		t.Fatalf("got %v (%v), want h4 eligible and h70 pinned", marks, err)
 	}
@@ -48,21 +50,62 @@ func TestNodes(t *testing.T) {
 	}
 
 	s.Patch(t, nodes+"/h70", `{"metadata":{"annotations":{"suffrage.io/pinned":"yes"}}}`)
-	if marks, _, err := n.Marks(patient(t)); err == nil || !strings.Contains(err.Error(), "Node h70: annotation suffrage.io/pinned") || marks["h4"].Word() != "eligible" {
-		t.Errorf("nonsense gave %v (%v), want an error that names it, and the others", marks, err)
+	if look, err := n.Look(patient(t)); err == nil || !strings.Contains(err.Error(), "Node h70: annotation suffrage.io/pinned") || look.Marks["h4"].Word() != "eligible" {
+		t.Errorf("nonsense gave %v (%v), want an error that names it, and the others", look.Marks, err)
 	}
 	// Cluster API's at work, which a label of a worker's is not.
 	s.Patch(t, nodes+"/h2", `{"metadata":{"annotations":{"cluster.x-k8s.io/owner-kind":"KubeadmControlPlane"}}}`)
 	s.Patch(t, nodes+"/h3", `{"metadata":{"annotations":{"cluster.x-k8s.io/owner-kind":"MachineSet"}}}`)
-	if _, foreign, _ := n.Marks(patient(t)); len(foreign) != 1 || foreign[0].Host != "h2" || foreign[0].Who != "Cluster API" {
-		t.Errorf("signs of others: %+v", foreign)
+	if look, _ := n.Look(patient(t)); len(look.Foreign) != 1 || look.Foreign[0].Host != "h2" || look.Foreign[0].Who != "Cluster API" {
+		t.Errorf("signs of others: %+v", look.Foreign)
 	}
 	// A Node that is made anew says nothing any more.
 	s.Delete(t, nodes+"/h70")
 	s.Create(t, nodes, `{"apiVersion":"v1","kind":"Node","metadata":{"name":"h70"}}`)
 	s.Patch(t, nodes+"/h4", `{"metadata":{"annotations":{"suffrage.io/eligible":null}}}`)
-	if marks, _, err := n.Marks(patient(t)); err != nil || len(marks) != 0 {
-		t.Errorf("got %v (%v), want nothing", marks, err)
+	if look, err := n.Look(patient(t)); err != nil || len(look.Marks) != 0 {
+		t.Errorf("got %v (%v), want nothing", look.Marks, err)
+	}
+}
+
+// What a kubelet and K3s write of a Node's state is read, with what nobody knows as
+// Unknown; a Node without conditions says nothing.
+func TestConditions(t *testing.T) {
+	t.Parallel()
+	s := kubetest.New(t)
+	for i := range 25 { // more than one page
+		s.Create(t, nodes, fmt.Sprintf(`{"apiVersion":"v1","kind":"Node","metadata":{"name":"h%d"}}`, i+1))
+	}
+	since := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
+	for host, conditions := range map[string]string{
+		"h1":  `{"type":"MemoryPressure","status":"False"},{"type":"Ready","status":"True","reason":"KubeletReady"},{"type":"EtcdIsVoter","status":"True","reason":"MemberNotLearner"}`,
+		"h25": `{"type":"Ready","status":"False","reason":"KubeletNotReady","lastTransitionTime":"2026-07-01T12:00:00Z"}`,
+		"h3":  `{"type":"Ready","status":"Unknown","reason":"NodeStatusUnknown"}`,
+		"h4":  `{"type":"MemoryPressure","status":"True"}`,
+	} {
+		s.Patch(t, nodes+"/"+host+"/status", `{"status":{"conditions":[`+conditions+`]}}`)
+	}
+	n, err := kube.New(s.Config(kubetest.Admin))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(n.Close)
+	look, err := n.Look(patient(t))
+	if err != nil || len(look.States) != 25 {
+		t.Fatalf("%d states (%v), want 25", len(look.States), err)
+	}
+	if h := look.States["h1"]; h.Ready == nil || !h.Ready.Is() || h.EtcdIsVoter == nil || !h.EtcdIsVoter.Is() {
+		t.Errorf("h1: %+v, want Ready and EtcdIsVoter", h)
+	}
+	want := membership.Condition{Status: "False", Reason: "KubeletNotReady", Since: since}
+	if h := look.States["h25"]; h.Ready == nil || *h.Ready != want || h.EtcdIsVoter != nil {
+		t.Errorf("h25: %+v, want %s", h, want)
+	}
+	if h := look.States["h3"]; h.Ready == nil || h.Ready.Is() || h.Ready.Status != "Unknown" {
+		t.Errorf("h3: %+v, want Unknown", h)
+	}
+	if h := look.States["h4"]; h != (membership.Node{}) {
+		t.Errorf("h4: %+v, want that nothing is said", h)
 	}
 }
 

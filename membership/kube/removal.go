@@ -203,7 +203,7 @@ func (n *Nodes) Withdraw(ctx context.Context, host string, may func(membership.R
 
 // get reads one Node, by a list: the right to list Nodes is there already.
 func (n *Nodes) get(ctx context.Context, host string) (node meta.PartialObjectMetadata, err error) {
-	list, err := n.list(ctx, "", host)
+	list, err := list[meta.PartialObjectMetadata](ctx, n, metadataOnly, page, "", host)
 	switch {
 	case err != nil:
 		return node, n.api.Failed("read Node "+host, err, "")

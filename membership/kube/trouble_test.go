@@ -159,9 +159,9 @@ func TestCompactedBetweenPages(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(n.Close)
-	marks, _, err := n.Marks(patient(t))
-	if err != nil || len(marks) != 70 {
-		t.Errorf("%d marks (%v), want 70", len(marks), err)
+	look, err := n.Look(patient(t))
+	if err != nil || len(look.Marks) != 70 {
+		t.Errorf("%d marks (%v), want 70", len(look.Marks), err)
 	}
 	if gone == 0 {
 		t.Error("no page was too old, so this proved nothing")
