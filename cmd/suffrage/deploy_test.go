@@ -38,7 +38,6 @@ func TestDeployedUnits(t *testing.T) {
 		"AssertPathExists=!" + s.Data + "/fence.json",
 		"RequiresMountsFor=" + s.Data,
 		fmt.Sprintf("RestartPreventExitStatus=%d", exitFenced),
-		"StateDirectory=" + filepath.Base(s.Data),
 	} {
 		if !strings.Contains(member, "\n"+line+"\n") {
 			t.Errorf("the member's unit has no line %s", line)
@@ -50,18 +49,30 @@ func TestDeployedUnits(t *testing.T) {
 		}
 	}
 
-	// One sandbox for all three: it begins at the same line and is equal.
-	box := func(name string) string {
-		_, after, found := strings.Cut(contentOf(t, dir+name), "# What it may touch, and nothing more.\n")
-		if !found {
+	// Most of the sandbox is the same for all three, and equal.
+	box := func(name string) (own, all string) {
+		_, after, found := strings.Cut(contentOf(t, dir+name), "# What it may touch, and nothing more")
+		own, all, same := strings.Cut(after, "# The same for all three.\n")
+		if !found || !same {
 			t.Errorf("%s says nothing of what it may touch", name)
 		}
-		return after
+		return own, all
 	}
-	want := box("suffrage-member.service")
+	own, want := box("suffrage-member.service")
+	if line := "StateDirectory=" + filepath.Base(s.Data); !strings.Contains(own, "\n"+line+"\n") {
+		t.Errorf("the member's unit has no line %s", line)
+	}
+	for _, dir := range []string{"agent", "snapshots"} {
+		if path := filepath.Join(s.Data, dir); !strings.Contains(own, " -"+path) && !strings.Contains(own, "=-"+path) {
+			t.Errorf("the member's unit does not bar it from %s", path)
+		}
+	}
+	if own, _ := box("suffrage-controller.service"); !strings.Contains(own, "\nBindPaths="+s.records()+"\n") {
+		t.Errorf("the controller's unit does not let it write in %s", s.records())
+	}
 	for _, name := range []string{"suffrage-agent.service", "suffrage-controller.service"} {
-		if box(name) != want {
-			t.Errorf("%s may touch other things than the member's unit", name)
+		if _, all := box(name); all != want {
+			t.Errorf("%s has another sandbox than the member's unit", name)
 		}
 		command := "\nExecStart=/usr/local/bin/suffrage " + strings.TrimSuffix(strings.TrimPrefix(name, "suffrage-"), ".service") + "\n"
 		if !strings.Contains(contentOf(t, dir+name), command) {

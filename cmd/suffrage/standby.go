@@ -163,7 +163,7 @@ func (s Settings) lacks(roster *identity.Roster) func(context.Context) []string 
 // there, its entry has no address.
 func (s Settings) standby(roster *identity.Roster) standby.Host {
 	h := standby.Host{
-		Software: version(), Dir: s.Dir, Data: s.Data, Datastore: s.Member.DataDir, Quota: s.Member.Quota, Unit: s.Agent.Unit,
+		Software: version(), Dir: s.Dir, Data: s.Data, Records: s.records(), Datastore: s.Member.DataDir, Quota: s.Member.Quota, Unit: s.Agent.Unit,
 		Systemd: standby.Bus(""), Identity: founding.Identity, Now: time.Now, Synchronised: standby.Synchronised,
 	}
 	if h.Quota == 0 {

@@ -183,17 +183,38 @@ func FuzzListeners(f *testing.F) {
 	f.Fuzz(func(_ *testing.T, s string) { _, _ = parseListeners(strings.NewReader(s)) })
 }
 
+// Where data or the records lie elsewhere, every unit may write and is barred from the
+// same things there as in the place that it names.
 func TestElsewhere(t *testing.T) {
-	r := newRig(t)
-	r.Data = "/srv/suffrage"
-	var all []string
-	for _, s := range r.shipped() {
-		if filepath.Base(s.path) == "suffrage-data.conf" {
-			all = append(all, s.of+" "+s.content)
+	for _, tt := range []struct {
+		why, data, records string
+		want               map[string]string
+	}{
+		{"where the units have them", shippedData, shippedData + "/decisions", map[string]string{}},
+		{"records elsewhere", shippedData, "/srv/records", map[string]string{
+			controllerUnit: "\nTemporaryFileSystem=/var/lib/suffrage:ro\nBindPaths=\nBindPaths=/srv/records\n"}},
+		{"data elsewhere", "/srv/suffrage", "/srv/suffrage/decisions", map[string]string{
+			agentUnit:      "\nReadWritePaths=/srv/suffrage\nInaccessiblePaths=-/srv/suffrage/decisions\n",
+			controllerUnit: "\nTemporaryFileSystem=/srv/suffrage:ro\nBindPaths=\nBindPaths=/srv/suffrage/decisions\n",
+			memberUnit: "\nAssertPathExists=!/srv/suffrage/fence.json\nRequiresMountsFor=/srv/suffrage\n[Service]\nReadWritePaths=/srv/suffrage\n" +
+				"InaccessiblePaths=-/srv/suffrage/agent -/srv/suffrage/decisions -/srv/suffrage/snapshots\n"}},
+	} {
+		r := newRig(t)
+		r.Data, r.Records = tt.data, tt.records
+		got := map[string]string{}
+		for _, s := range r.shipped() {
+			if filepath.Base(s.path) == "suffrage-data.conf" {
+				got[s.of] = s.content
+			}
 		}
-	}
-	if len(all) != 3 || !strings.Contains(strings.Join(all, ""), "\nAssertPathExists=!/srv/suffrage/fence.json\n") {
-		t.Errorf("%q", all)
+		for unit, want := range tt.want {
+			if !strings.HasSuffix(got[unit], want) {
+				t.Errorf("%s: %s has %q, want %q at its end", tt.why, unit, got[unit], want)
+			}
+		}
+		if len(got) != len(tt.want) {
+			t.Errorf("%s: drop-ins %q", tt.why, got)
+		}
 	}
 }
 

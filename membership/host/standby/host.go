@@ -26,6 +26,8 @@ type Host struct {
 	Software string
 	// Dir has the key and the roster; everything is written in Data.
 	Dir, Data string
+	// Records is where the controller keeps its own, in Data or elsewhere.
+	Records string
 	// Datastore is etcd's own directory, and Quota its largest size in bytes.
 	Datastore string
 	Quota     int64

@@ -87,6 +87,7 @@ func (h Host) plan(ctx context.Context) ([]action, error) {
 	if err != nil {
 		return nil, err
 	}
+	todo = append(todo, h.planFolders(uid, gid)...)
 	todo = append(todo, h.planK3s()...)
 	files, err := h.planFiles()
 	if err != nil {
@@ -104,13 +105,17 @@ func (h Host) planDir(path string, f former) (out []action) {
 	if up := filepath.Dir(path); up != path {
 		out = h.planDir(up, former{Mode: 0o755, UID: os.Geteuid(), GID: os.Getegid()})
 	}
+	return append(out, h.makeDir(path, f))
+}
+
+func (h Host) makeDir(path string, f former) action {
 	at := h.at(path)
-	return append(out, action{change{Kind: madeDirectory, Path: path}, "make directory " + path, func(context.Context) error {
+	return action{change{Kind: madeDirectory, Path: path}, "make directory " + path, func(context.Context) error {
 		if err := os.Mkdir(at, 0o700); err != nil {
 			return err
 		}
 		return errors.Join(os.Chmod(at, f.Mode), os.Lchown(at, f.UID, f.GID), syncDir(filepath.Dir(at)))
-	}})
+	}}
 }
 
 func (h Host) planData(uid, gid int) ([]action, error) {
@@ -130,6 +135,28 @@ func (h Host) planData(uid, gid int) ([]action, error) {
 	return []action{{change{Kind: madeDirectory, Path: h.Data, Was: was}, say, func(context.Context) error {
 		return errors.Join(os.Lchown(at, uid, gid), os.Chmod(at, mode))
 	}}}, nil
+}
+
+// planFolders makes what one process alone writes: systemd grants and bars only what
+// is there when it starts a unit (systemd.exec(5), ReadWritePaths=). Those in data come
+// behind data itself.
+func (h Host) planFolders(uid, gid int) (out []action) {
+	for _, name := range folders {
+		path, mode := filepath.Join(h.Data, name), fs.FileMode(0o700)
+		switch {
+		case name == decisions:
+			path, mode = h.Records, dataMode
+		case h.K3s != nil: // there is no member to be barred
+			continue
+		}
+		f := former{Mode: mode, UID: uid, GID: gid}
+		if filepath.Dir(path) != filepath.Clean(h.Data) {
+			out = append(out, h.planDir(path, f)...)
+		} else if _, err := os.Lstat(h.at(path)); errors.Is(err, fs.ErrNotExist) {
+			out = append(out, h.makeDir(path, f))
+		}
+	}
+	return out
 }
 
 // planK3s makes the directories that K3s makes itself when it runs for the first

@@ -42,7 +42,7 @@ func newRig(t *testing.T) *rig {
 	r.authority, err = identity.NewAuthority(filepath.Join(root, "etc/suffrage"))
 	r.must(err)
 	r.Host = Host{
-		Root: root, Entry: h4, Config: shippedConfig, Software: software(t), Dir: "/etc/suffrage", Data: shippedData, Datastore: shippedData + "/etcd",
+		Root: root, Entry: h4, Config: shippedConfig, Software: software(t), Dir: "/etc/suffrage", Data: shippedData, Records: shippedData + "/decisions", Datastore: shippedData + "/etcd",
 		Quota: 1 << 10, Unit: memberUnit, Systemd: r.systemd,
 		Identity: func(string) (string, string) { return "", "" }, Now: time.Now, Synchronised: func() (bool, error) { return true, nil },
 	}

@@ -19,6 +19,13 @@ const (
 	program       = "/usr/local/bin/suffrage"
 )
 
+// decisions is the folder of data that is the controller's.
+const decisions = "decisions"
+
+// folders are those of data in which a member has no business: its unit bars it from
+// them, as far as they are there when it starts.
+var folders = []string{"agent", decisions, "snapshots"}
+
 // Where units and their drop-ins are laid down. Units are below /usr/local, so that
 // systemctl mask can do its work (it cannot where the unit lies in /etc).
 const (
@@ -40,8 +47,8 @@ func (h Host) shipped() []shipped {
 	var out []shipped
 	for _, unit := range ours {
 		out = append(out, shipped{unit, path.Join(unitDir, unit), carried(unit)})
-		if h.Data != shippedData {
-			out = append(out, shipped{unit, path.Join(dropInDir, unit+".d", "suffrage-data.conf"), h.elsewhere(unit)})
+		if text := h.elsewhere(unit); text != "" {
+			out = append(out, shipped{unit, path.Join(dropInDir, unit+".d", "suffrage-data.conf"), text})
 		}
 	}
 	if h.K3s == nil {
@@ -58,14 +65,26 @@ func (h Host) shipped() []shipped {
 	return out
 }
 
-// elsewhere is what has to be said where data is another directory than the units
-// name.
+// elsewhere is what has to be said where data or the records are in another place
+// than the units name, and nothing else.
 func (h Host) elsewhere(unit string) string {
-	text := "# data is another directory than the unit names.\n"
+	switch {
+	case unit == controllerUnit && (h.Data != shippedData || h.Records != shippedData+"/"+decisions):
+		return fmt.Sprintf("# data, or controller.records, is another directory than the unit names.\n[Service]\n"+
+			"StateDirectory=\nTemporaryFileSystem=\nTemporaryFileSystem=%s:ro\nBindPaths=\nBindPaths=%s\n", h.Data, h.Records)
+	case unit == controllerUnit || h.Data == shippedData:
+		return ""
+	}
+	text, barred := "# data is another directory than the unit names.\n", []string{decisions}
 	if unit == memberUnit {
 		text += fmt.Sprintf("[Unit]\nAssertPathExists=!%s/fence.json\nRequiresMountsFor=%s\n", h.Data, h.Data)
+		barred = folders
 	}
-	return text + fmt.Sprintf("[Service]\nReadWritePaths=%s\n", h.Data)
+	text += fmt.Sprintf("[Service]\nReadWritePaths=%s\nInaccessiblePaths=", h.Data)
+	for i, name := range barred {
+		text += strings.Repeat(" ", min(i, 1)) + "-" + path.Join(h.Data, name)
+	}
+	return text + "\n"
 }
 
 // carried is a file of deploy/systemd.
