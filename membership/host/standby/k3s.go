@@ -160,12 +160,13 @@ func (h Host) k3sData(s host.Settings) Check {
 	return ok(name, "")
 }
 
-// k3sDirectories are those of K3s in which the agent writes; none without K3s.
+// k3sDirectories are those of K3s in which the agent writes; none without K3s. The
+// datastore's own is none of them: a recovery moves it, and systemd's leave with it.
 func (h Host) k3sDirectories() []string {
 	if h.K3s == nil {
 		return nil
 	}
-	return []string{filepath.Dir(h.K3s.ConfigDir), h.K3s.DataDir}
+	return []string{h.K3s.ConfigDir, filepath.Join(h.K3s.DataDir, "server"), filepath.Join(h.K3s.DataDir, "suffrage")}
 }
 
 // k3sDataDir is K3s's own.

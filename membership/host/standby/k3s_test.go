@@ -34,7 +34,9 @@ func TestK3sCheck(t *testing.T) {
 		r := k3sRig(t)
 		r.must(os.Mkdir(r.at(r.Data), 0o750))
 		r.put(r.Data+"/fence.json", "{}\n")
-		r.must(os.MkdirAll(r.at(r.K3s.DataDir), 0o755))
+		for _, d := range r.k3sDirectories() {
+			r.must(os.MkdirAll(r.at(d), 0o755))
+		}
 		for _, s := range r.shipped() {
 			r.put(s.path, s.content)
 		}
@@ -74,7 +76,7 @@ func TestK3sCheck(t *testing.T) {
 			r.must(r.systemd.Reload(t.Context()))
 		}, "unit k3s.service", Missing, "is not there"},
 		{"no fence: a boot would start the server", func(r *rig) { r.must(os.Remove(r.at(r.Data + "/fence.json"))) }, "fence ", Missing, "must not start"},
-		{"K3s never ran here", func(r *rig) { r.must(os.RemoveAll(r.at(r.K3s.DataDir))) }, "directory /var/lib/rancher/k3s", Missing, "226/NAMESPACE"},
+		{"K3s never ran here", func(r *rig) { r.must(os.RemoveAll(r.at(r.K3s.DataDir))) }, "directory /var/lib/rancher/k3s/server", Missing, "226/NAMESPACE"},
 		{"a stranger where servers join", func(r *rig) {
 			r.put("/proc/self/net/tcp", "  sl\n   0: 00000000:192B 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 4711 1 0\n")
 		}, "port 100.64.0.4:6443", Wrong, "another process"},

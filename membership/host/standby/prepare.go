@@ -160,11 +160,20 @@ func (h Host) planFolders(uid, gid int) (out []action) {
 }
 
 // planK3s makes the directories that K3s makes itself when it runs for the first
-// time. The agent's unit may write there, which systemd grants only of what is there
-// when it starts the agent (systemd.exec(5), ReadWritePaths=).
+// time, those below its data with K3s's mode, and the agent's own.
 func (h Host) planK3s() (out []action) {
+	made := map[string]bool{}
 	for _, dir := range h.k3sDirectories() {
-		out = append(out, h.planDir(dir, former{Mode: 0o755, UID: os.Geteuid(), GID: os.Getegid()})...)
+		mode := fs.FileMode(0o755)
+		if filepath.Dir(dir) == filepath.Clean(h.K3s.DataDir) {
+			mode = 0o700
+		}
+		for _, a := range h.planDir(dir, former{Mode: mode, UID: os.Geteuid(), GID: os.Getegid()}) {
+			if !made[a.Path] {
+				made[a.Path] = true
+				out = append(out, a)
+			}
+		}
 	}
 	return out
 }

@@ -54,7 +54,7 @@ func (h Host) shipped() []shipped {
 	if h.K3s == nil {
 		return append(out, shipped{"", rulesFile, carried("suffrage.rules")})
 	}
-	put := strings.NewReplacer(shippedData, h.Data, "/var/lib/rancher/k3s", h.K3s.DataDir, "/etc/rancher/k3s", path.Dir(h.K3s.ConfigDir))
+	put := strings.NewReplacer(shippedData, h.Data, "/var/lib/rancher/k3s", h.K3s.DataDir, "/etc/rancher/k3s/config.yaml.d", h.K3s.ConfigDir)
 	for _, d := range []struct{ unit, from string }{
 		{agentUnit, agentUnit}, {controllerUnit, controllerUnit}, {h.serverName(), "k3s.service"}, {h.K3s.AgentUnit, "k3s-agent.service"},
 	} {
