@@ -17,7 +17,7 @@ import (
 
 // pagesSettings are those of a fleet that has all that the pages speak of. A cooldown is
 // the stall time and a window.
-const pagesSettings = swapSettings + `  stall_time: 1m
+const pagesSettings = swapSettings + `  stall_time: 30s
   page: {listen: "ADDRESS:7403"}
 endpoint:
   listen: 127.0.0.1:2379
