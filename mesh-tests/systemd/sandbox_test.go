@@ -29,6 +29,7 @@ func TestSandbox(t *testing.T) {
 	pid := map[string]string{}
 	for _, unit := range []string{agentUnit, controllerUnit, memberUnit} {
 		pid[unit] = strings.TrimSpace(m.run("systemctl", "show", "-P", "MainPID", unit))
+		m.run("ls", "/proc/"+pid[unit]+"/root"+data) // so that it is there for those who may
 	}
 	id := func(what string) string { return strings.TrimSpace(m.run("id", what, "suffrage")) }
 	uid, gid := id("-u"), id("-g")
