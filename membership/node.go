@@ -10,7 +10,7 @@ type Node struct {
 	// Ready is its condition Ready, nil where it has none yet.
 	Ready *Condition `json:"ready,omitempty"`
 	// EtcdIsVoter is what K3s says of the host's member, nil where K3s runs no etcd.
-	// It can be five minutes old: it is shown, and the member list is believed.
+	// It can be five minutes old: it is recorded, and the member list is believed.
 	EtcdIsVoter *Condition `json:"etcd_is_voter,omitempty"`
 }
 

@@ -34,15 +34,15 @@ func newStandbyCheckCmd() *cobra.Command {
 	return &cobra.Command{
 		Use:   "check",
 		Short: "What this host lacks to be given a vote",
-		Long: `Looks at this host and changes nothing: settings, program, user, directories,
-units as systemd has loaded them, the agent's leave to start the server, the
-fence, certificates, an old datastore, ports, the clock, the disk. Each check is
-ok, missing, wrong, or unknown where it could not be looked at; run it as root to
-have all of it told. Time and fsync are those that this host's agent measured,
-where it runs.
+		Long: `Looks at this host and changes nothing: settings, program, user, the kernel's
+user namespaces, directories, units as systemd has loaded them, the agent's leave
+to start the server, the fence, certificates, an old datastore, ports, the clock,
+the disk. Each check is ok, missing, wrong, or unknown where it could not be
+looked at; run it as root to have all of it told. Time and fsync are those that
+this host's agent measured, where it runs.
 
-The agent looks at the part that only its host can tell (units, certificates,
-ports) every half minute; a host that lacks any of it gets no vote
+The agent looks at the part that only its host can tell (units, user namespaces,
+certificates, ports) every half minute; a host that lacks any of it gets no vote
 (not-qualified).
 
 Exit codes: 0 every check is ok; 1 one is not; 2 the command line or the settings file is

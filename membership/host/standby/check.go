@@ -83,6 +83,7 @@ func (h Host) Check(ctx context.Context) []Check {
 	} else {
 		out = append(out, h.version(ctx), h.k3sSettings(ctx))
 	}
+	out = append(out, h.namespaces())
 	out = append(out, h.directories()...)
 	out = append(out, h.units(ctx)...)
 	out = append(out, h.orders(ctx)...)
@@ -100,6 +101,8 @@ func (h Host) Lacks(ctx context.Context) []string {
 		checks = append(checks, h.serverUnits(ctx)...)
 		if h.K3s != nil {
 			checks = append(checks, h.fence(), h.k3sSettings(ctx))
+		} else {
+			checks = append(checks, h.namespaces())
 		}
 	}
 	checks = append(append(checks, h.certificates()), h.ports(ctx)...)

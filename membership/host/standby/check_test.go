@@ -99,6 +99,8 @@ func TestCheck(t *testing.T) {
 			r.must(r.systemd.Reload(t.Context()))
 		}, "unit own.service", Wrong, "does not honour", true},
 		{"no orders", func(r *rig) { r.Unit = "" }, "orders ", Missing, "agent.unit is not set", false},
+		{"no user namespaces", func(r *rig) { r.put("/proc/sys/user/max_user_namespaces", "0\n") }, "namespaces ", Wrong, "switched off", true},
+		{"a kernel without them", func(r *rig) { r.must(os.Remove(r.at("/proc/sys/user/max_user_namespaces"))) }, "namespaces ", Missing, "no user namespaces", true},
 		{"no polkit", func(r *rig) { r.must(os.RemoveAll(r.at("/etc/polkit-1"))) }, "orders ", Missing, "polkit is not installed", false},
 		{"no fence", func(r *rig) { r.must(os.Remove(r.at(r.Data + "/fence.json"))) }, "fence ", Missing, "must not start", false},
 		{"no certificate", func(r *rig) { r.must(os.Remove(r.at("/etc/suffrage/host.crt"))) }, "certificates ", Missing, "host.crt", true},

@@ -79,6 +79,9 @@ func (h Host) plan(ctx context.Context) ([]action, error) {
 	if err != nil {
 		return nil, fmt.Errorf("standby: prepare: %w", err)
 	}
+	if c := h.namespaces(); c.State != OK { // before units are laid down that could not start
+		return nil, fmt.Errorf("standby: prepare: %s: %s", c.Found, c.Help)
+	}
 	todo, err := h.planData(uid, gid)
 	if err != nil {
 		return nil, err

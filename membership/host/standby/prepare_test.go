@@ -239,6 +239,7 @@ func TestPrepareIsRefused(t *testing.T) {
 		{"no user", func(r *rig) { r.put("/etc/passwd", "") }, "useradd"},
 		{"a server elsewhere", func(r *rig) { r.put(unitDir+"/"+memberUnit, "x"); r.systemd.running[memberUnit] = true }, "look at member.data_dir"},
 		{"no systemd", func(r *rig) { r.systemd.err = errors.New("no bus") }, "no bus"},
+		{"no user namespaces", func(r *rig) { r.put("/proc/sys/user/max_user_namespaces", "0\n") }, "sysctl user.max_user_namespaces"},
 		{"a link for a unit", func(r *rig) {
 			r.must(os.MkdirAll(r.at(unitDir), 0o755))
 			r.must(os.Symlink("/etc/passwd", r.at(unitDir+"/"+agentUnit)))

@@ -56,6 +56,7 @@ func newRig(t *testing.T) *rig {
 	r.must(os.Symlink(self, filepath.Join(root, program)))
 	r.put("/etc/passwd", fmt.Sprintf("root:x:0:0::/root:/bin/sh\nsuffrage:x:%d:%d::/:/bin/sh\n", os.Getuid(), os.Getgid()))
 	r.put("/proc/self/net/tcp", "  sl\n")
+	r.put("/proc/sys/user/max_user_namespaces", "96000\n")
 	r.must(r.systemd.Reload(t.Context()))
 	return r
 }
