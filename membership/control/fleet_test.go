@@ -34,6 +34,7 @@ type testBook struct {
 	since     time.Time
 	changed   time.Time
 	fail      error
+	full      error // of Remember
 }
 
 func newTestFleet(period time.Duration, voters, standbys int) *testFleet {
@@ -164,10 +165,16 @@ func (f *testFleet) Membership(_ context.Context, v *membership.View) error {
 }
 
 func (f *testFleet) Previous(context.Context) (*membership.Previous, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	return f.book.previous, nil
 }
 
 func (f *testFleet) Remember(_ context.Context, p membership.Previous) error {
-	f.book.previous = &p
-	return nil
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.book.full == nil {
+		f.book.previous = &p
+	}
+	return f.book.full
 }

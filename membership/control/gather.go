@@ -75,7 +75,10 @@ type Gatherer struct {
 	voters   map[string]string // host → member ID, of the last view with a quorum
 	seen     map[string]since  // host name → how long its agent has (not) answered
 	previous *membership.Previous
-	unread   error // of the Book, in the newest look
+	// remembers: previous is this Gatherer's own. unwritten: the book does not
+	// have its ages yet.
+	remembers, unwritten bool
+	unread               error // of the Book, in the newest look
 }
 
 type since struct {
@@ -135,9 +138,12 @@ func (g *Gatherer) Gather(ctx context.Context) (membership.Inputs, error) {
 		}
 		g.forget(view)
 	}
-	if g.previous == nil && view.Error == "" {
-		// A missing age is no reason to decide nothing: it begins anew.
-		g.previous, _ = g.Book.Previous(ctx)
+	if !g.remembers && view.Error == "" {
+		// One that only looks, for weeks where a page is open, asks again each time:
+		// another goes on deciding. A missing age is no reason to decide nothing.
+		if p, err := g.Book.Previous(ctx); err == nil {
+			g.previous = p
+		}
 	}
 	for _, t := range g.told {
 		t.fresh = false
@@ -167,14 +173,20 @@ func (g *Gatherer) Gather(ctx context.Context) (membership.Inputs, error) {
 }
 
 // Remember gives the next Inputs the ages of this decision, and the book those
-// of one that changed.
+// of one that changed. What could not be written is written in a later round:
+// while etcd has no leader nothing can, and the decision that tells of it may
+// stand for days.
 func (g *Gatherer) Remember(ctx context.Context, d membership.Decision) error {
-	changed := g.previous == nil || g.previous.Key != d.Key()
-	g.previous = d.Remember()
-	if !changed {
+	g.unwritten = g.unwritten || g.previous == nil || g.previous.Key != d.Key()
+	g.previous, g.remembers = d.Remember(), true
+	if !g.unwritten {
 		return nil
 	}
-	return g.Book.Remember(ctx, *g.previous)
+	if err := g.Book.Remember(ctx, *g.previous); err != nil {
+		return err
+	}
+	g.unwritten = false
+	return nil
 }
 
 func (g *Gatherer) host(p pulled, mark membership.Mark, now time.Time) membership.Host {

@@ -239,6 +239,42 @@ func TestMarksThatCannotBeReadRefuseEverything(t *testing.T) {
 	})
 }
 
+// Commands, and the controller after this one, have the ages from the book only:
+// those that one write did not reach it with are written later, although the
+// decision stays the same.
+func TestAgesThatCannotBeWritten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newTestFleet(period, 3, 2)
+		r := start(t, f)
+		r.after(2 * window)
+		f.do(func() { f.slow["h3"], f.book.full = time.Now(), errors.New("etcd: no leader") })
+		d := r.after(whole + 10*period)
+		if said(d) != "plan h3>h4" || f.book.previous.Key == d.Key() {
+			t.Fatalf("%s decided, and %s written", d.Key(), f.book.previous.Key)
+		}
+		f.do(func() { f.book.full = nil })
+		d = r.after(2 * period)
+		if got := f.book.previous; got.Key != d.Key() || !got.Since.Equal(d.Since) {
+			t.Errorf("%s since %v is written, want %s since %v", got.Key, got.Since, d.Key(), d.Since)
+		}
+	})
+}
+
+// One that only looks has the ages of the controller that decides, however long
+// it looks.
+func TestLookerFollowsTheAgesOfAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newTestFleet(period, 3, 2)
+		g := f.gatherer()
+		for _, key := range []string{"steady", "refused voter-down(h3)"} {
+			f.book.previous = &membership.Previous{Key: key}
+			if in, err := g.Gather(t.Context()); err != nil || in.Previous == nil || in.Previous.Key != key {
+				t.Errorf("written %s, seen %+v, %v", key, in.Previous, err)
+			}
+		}
+	})
+}
+
 // A full or broken directory of records costs the records, not the decision.
 func TestRecordsThatCannotBeKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
