@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"suffrage/fitness"
 	"suffrage/membership"
 	"suffrage/mesh-tests/lab"
 )
@@ -26,6 +27,7 @@ func TestClocks(t *testing.T) {
 		Hosts: 6, Voters: 3,
 		Controllers:  []string{"h1"}, // so that it leads first
 		ClockProgram: program,
+		StallTime:    fitness.Duration(10 * time.Second),
 		// h4 gets no vote: here the start of a process is told by the kernel's clock, so
 		// that an etcd would seem to have only just begun for an hour.
 		Clocks: map[string]time.Duration{"h1": time.Hour, "h4": -time.Hour},

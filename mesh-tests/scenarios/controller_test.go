@@ -7,22 +7,10 @@ import (
 	"suffrage/mesh-tests/lab"
 )
 
-// The voter to go is the host whose controller leads. That one leaves it to the
-// other one, which carries it out and leads from then on.
+// The voter to go is the host of the only controller: it stays, and the owner is
+// told what is missing. With a second controller, the one whose host is to go leaves
+// it to the other one, which carries it out and leads from then on.
 func TestControllersOwnHost(t *testing.T) {
-	f := beginFit(t, five)
-	own := f.until("a controller leads", func(s lab.Status) bool { return s.Controller != nil }).Controller.Host
-	f.seat = other(own)
-	f.fault("slow link around the host whose controller leads", f.Around(own, slow))
-	op := f.swapped(own)
-	f.heal()
-	f.well(f.after(op)...)
-	f.until("the other one leads", func(s lab.Status) bool { return s.Controller != nil && s.Controller.Host == other(own) })
-}
-
-// The voter to go is the host of the only controller: it stays, the owner is told
-// what is missing, and with a second controller it goes.
-func TestOnlyController(t *testing.T) {
 	p := five
 	p.Controllers = []string{"h3"}
 	f := beginFit(t, p)
@@ -33,6 +21,7 @@ func TestOnlyController(t *testing.T) {
 	op := f.swapped("h3")
 	f.heal()
 	f.well(f.after(op)...)
+	f.until("the other one leads", func(s lab.Status) bool { return s.Controller != nil && s.Controller.Host == "h1" })
 }
 
 // The controller that leads is killed in the middle of a swap; whoever leads next

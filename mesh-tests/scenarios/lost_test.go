@@ -3,7 +3,9 @@ package scenarios
 import (
 	"encoding/json"
 	"testing"
+	"time"
 
+	"suffrage/fitness"
 	"suffrage/membership"
 	"suffrage/mesh-tests/lab"
 	"suffrage/mesh-tests/record"
@@ -13,7 +15,9 @@ import (
 // makes a new cluster of it, and lets the others join: docs/recovery.md. They
 // boot with their old datastores first, and do not become the old cluster again.
 func TestQuorumLost(t *testing.T) {
-	f := begin(t, five)
+	p := five
+	p.StallTime = fitness.Duration(10 * time.Second) // two votes are given, with a cooldown between
+	f := begin(t, p)
 	f.planless(window)
 	f.endClients() // nothing is written between the snapshot and the end
 	f.put("/kept", "before")

@@ -3,7 +3,9 @@ package scenarios
 import (
 	"strings"
 	"testing"
+	"time"
 
+	"suffrage/fitness"
 	"suffrage/membership"
 	"suffrage/mesh-tests/lab"
 )
@@ -12,14 +14,16 @@ import (
 // nothing tells whose fault it is. One end is moved, not the leader, the pair is
 // named, and with it gone nobody else is.
 func TestSlowPair(t *testing.T) {
-	f := beginFit(t, five)
+	p := five
+	p.StallTime = fitness.Duration(10 * time.Second)
+	f := beginFit(t, p)
 	a, b := f.followers()
 	f.fault("a slow link between the two voters that follow", f.Between(a, b, slow))
 	op := f.swappedOneOf(a, b)
 	if !strings.Contains(op.Why, "nothing tells which end of the pair is slow") {
 		f.fail("it does not say that nothing tells: %s", op.Why)
 	}
-	f.planless(8 * window) // more than the cooldown
+	f.planless(6 * window) // more than the cooldown
 	f.heal()
 	f.well(f.after(op)...)
 }
