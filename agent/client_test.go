@@ -349,6 +349,23 @@ func rosterOf(tb testing.TB, names ...string) *identity.Roster {
 	return r
 }
 
+// A kernel takes a connection for an agent that is frozen, and small packets make
+// one on a path that drops large ones.
+func TestPeerThatSaysNothing(t *testing.T) {
+	f := newTestFleet(t, "h1", "h2")
+	l, err := net.Listen("tcp", f.hosts["h2"].AddrPort().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	_, err = pingDialer{key: f.keys["h1"], self: f.hosts["h1"], host: f.hosts["h2"]}.dial(ctx)
+	if want := "is its agent frozen, or does the path drop packets larger than its MTU?"; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v, want %q in it", err, want)
+	}
+}
+
 func TestPortIsTwoProtocols(t *testing.T) {
 	f := newTestFleet(t, "h1", "h2")
 	f.start(f.options("h2"))
@@ -361,11 +378,7 @@ func TestPortIsTwoProtocols(t *testing.T) {
 	if _, err := conn.Write(probes.Frame{Seq: 7}.Append(nil)); err != nil {
 		t.Fatal(err)
 	}
-	b := make([]byte, probes.FrameSize)
-	if _, err := conn.Read(b); err != nil {
-		t.Fatal(err)
-	}
-	if fr, err := probes.ParseFrame(b); err != nil || !fr.Answer || fr.Seq != 7 {
+	if fr, err := probes.ReadFrame(conn, make([]byte, probes.FrameSize)); err != nil || !fr.Answer || fr.Seq != 7 {
 		t.Errorf("%+v, %v", fr, err)
 	}
 	if _, err := f.client("h1").Pull(t.Context(), "h2", 0); err != nil {

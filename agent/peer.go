@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -93,6 +94,9 @@ func (d pingDialer) dial(ctx context.Context) (net.Conn, error) {
 	conn := tls.Client(raw, identity.ClientTLS(d.key, d.host, probes.PingProtocol))
 	if err := conn.HandshakeContext(ctx); err != nil {
 		raw.Close()
+		if errors.Is(err, context.DeadlineExceeded) { // small packets made the connection; its hello is larger
+			return nil, fmt.Errorf("agent: ping host %s at %s: it takes the connection and says nothing: is its agent frozen, or %s %s", d.host.Name, d.host.AddrPort(), probes.AskMTU, d.host.Address)
+		}
 		return nil, fmt.Errorf("agent: ping host %s at %s: %w", d.host.Name, d.host.AddrPort(), identity.Explain(err, d.key, d.host))
 	}
 	if got := conn.ConnectionState().NegotiatedProtocol; got != probes.PingProtocol {

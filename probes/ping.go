@@ -15,6 +15,10 @@ import (
 // beyond it is lost at once.
 const MaxOutstanding = 64
 
+// largeEvery is a window's worth: a path is known to carry large packets for as
+// long as any other figure of it is known.
+const largeEvery = 100
+
 // Outcome is what became of one ping.
 type Outcome struct {
 	// At is when it was known.
@@ -46,6 +50,12 @@ func (o Outcome) Lost() bool { return o.Err != nil }
 // timeouts is given up as well, as etcd's own streams are (rafthttp reads with a
 // timeout of 5 s): TCP's growing pauses between retransmissions would otherwise
 // keep a path "lost" long after it works again.
+//
+// The first ping on a connection and one in largeEvery are padded to more than a
+// packet. On a path that drops what is larger than its MTU, small messages pass and
+// etcd's snapshots never arrive (cilium#37919, tailscale#297); there such a ping has
+// no answer, and with it no other until there is a new connection, which begins
+// with one again: the path is lost, as it is to etcd.
 type Pinger struct {
 	dial    func(context.Context) (net.Conn, error)
 	timeout time.Duration
@@ -60,13 +70,15 @@ type Pinger struct {
 	dialing bool
 	lastErr error              // of the last connection; why pings time out while one is being made
 	asking  time.Time          // of the first ping since the peer was heard; zero when none
+	written int                // pings on conn
+	silent  bool               // nothing was heard on conn
 	stop    context.CancelFunc // ends the reader of conn
 	readers sync.WaitGroup
 	seq     uint64
 	waiting [MaxOutstanding]ping // a ring in the order of sending
 	first   int
 	count   int
-	out     [FrameSize]byte
+	out     [FrameSize + MaxPadding]byte
 }
 
 type ping struct {
@@ -191,6 +203,7 @@ func (p *Pinger) connected(ctx context.Context, l link) {
 	}
 	ctx, p.stop = context.WithCancel(ctx)
 	p.conn, p.asking, p.lastErr = l.conn, time.Time{}, nil
+	p.written, p.silent = 0, true
 	p.readers.Go(func() { p.listen(ctx, l.conn) })
 	for i := range p.count {
 		if w := &p.waiting[(p.first+i)%MaxOutstanding]; p.conn != nil && !w.sent {
@@ -203,6 +216,10 @@ func (p *Pinger) connected(ctx context.Context, l link) {
 // buffer, so the deadline is met only when the peer has been silent for long.
 func (p *Pinger) write(w *ping) {
 	f := Frame{Seq: w.seq, T1: w.at.UnixNano()}
+	if p.written%largeEvery == 0 {
+		f.Padding = MaxPadding
+	}
+	p.written++
 	err := p.conn.SetWriteDeadline(time.Now().Add(p.timeout))
 	if err == nil {
 		_, err = p.conn.Write(f.Append(p.out[:0]))
@@ -225,11 +242,8 @@ func (p *Pinger) write(w *ping) {
 func (p *Pinger) listen(ctx context.Context, conn net.Conn) {
 	buf := make([]byte, FrameSize)
 	for {
-		_, err := io.ReadFull(conn, buf)
-		a := answer{conn: conn, at: time.Now(), err: err}
-		if err == nil {
-			a.frame, a.err = ParseFrame(buf)
-		}
+		f, err := ReadFrame(conn, buf)
+		a := answer{conn: conn, frame: f, at: time.Now(), err: err}
 		select {
 		case p.heard <- a:
 		case <-ctx.Done():
@@ -256,7 +270,7 @@ func (p *Pinger) take(a answer) {
 		p.broken(a.err)
 		return
 	}
-	p.asking = time.Time{}
+	p.asking, p.silent = time.Time{}, false
 	if p.count > 1 {
 		p.asking = a.at
 	}
@@ -301,13 +315,25 @@ func (p *Pinger) expire(now time.Time) {
 		}
 		err := p.lastErr
 		if err == nil {
-			err = fmt.Errorf("probes: ping: no answer within %v", p.timeout)
+			err = fmt.Errorf("probes: ping: no answer within %v%s", p.timeout, p.large())
 		}
 		p.drop(Outcome{At: now, RTT: now.Sub(w.at), Late: w.late, Err: err})
 	}
 	if p.conn != nil && !p.asking.IsZero() && now.Sub(p.asking) >= 2*p.timeout {
-		p.broken(fmt.Errorf("nothing heard for %v", 2*p.timeout))
+		p.broken(fmt.Errorf("nothing heard for %v%s", 2*p.timeout, p.large()))
 	}
+}
+
+// AskMTU is to be asked where a connection is made and nothing larger is heard.
+const AskMTU = "does the path drop packets larger than its MTU? Compare the MTUs of the mesh's interfaces, and try: ping -M do -s 1252"
+
+// large says what else may be wrong where a connection was made, and its first
+// ping has no answer.
+func (p *Pinger) large() string {
+	if p.conn == nil || !p.silent {
+		return ""
+	}
+	return fmt.Sprintf(" to a first message of %d bytes, on a connection that was made: %s", FrameSize+MaxPadding, AskMTU)
 }
 
 // broken gives the connection up, and with it every ping that waits.

@@ -24,7 +24,10 @@ type peer struct {
 	down  error
 	mute  bool
 	conns []net.Conn
-	dials int
+	// narrow: padded pings are dropped. padded has of each ping whether it was.
+	narrow bool
+	padded []bool
+	dials  int
 }
 
 func (p *peer) dial(ctx context.Context) (net.Conn, error) {
@@ -58,16 +61,15 @@ func (p *peer) serve(conn net.Conn) {
 		}
 	}()
 	buf := make([]byte, probes.FrameSize)
-	for {
-		if _, err := io.ReadFull(conn, buf); err != nil {
+	for narrow := false; ; {
+		f, err := probes.ReadFrame(conn, buf)
+		if err != nil {
 			return
 		}
-		f, err := probes.ParseFrame(buf)
-		if err != nil {
-			panic(err)
-		}
 		p.mu.Lock()
-		if !p.mute {
+		p.padded = append(p.padded, f.Padding > 0)
+		narrow = narrow || p.narrow && f.Padding > 0 // nothing gets past what is sent again and again
+		if !p.mute && !narrow {
 			queue <- due{time.Now().Add(p.delay), f}
 		}
 		p.mu.Unlock()
@@ -301,6 +303,68 @@ func TestPingsNeverPileUp(t *testing.T) {
 	})
 }
 
+func TestLargePings(t *testing.T) {
+	p := &peer{}
+	pinging(t, p, time.Second, func(pinger *probes.Pinger, got *outcomes) {
+		for range 250 {
+			pinger.Send(0)
+			synctest.Wait()
+		}
+		for i, padded := range p.padded {
+			if padded != (i%100 == 0) {
+				t.Errorf("ping %d is padded: %v", i, padded)
+			}
+		}
+		if n := len(got.take()); n != 250 || len(p.padded) != 250 {
+			t.Errorf("%d pings answered of %d", n, len(p.padded))
+		}
+	})
+}
+
+// A path that drops large packets is lost, from the first ping on or within a
+// hundred, says what may be wrong, and is as before once it carries them again.
+func TestPathThatDropsLargePackets(t *testing.T) {
+	p := &peer{}
+	pinging(t, p, time.Second, func(pinger *probes.Pinger, got *outcomes) {
+		ping := func(n int) (answered, lost int, err error) {
+			for range n {
+				pinger.Send(0)
+				time.Sleep(100 * time.Millisecond)
+			}
+			for _, o := range got.take() {
+				if o.Lost() {
+					lost, err = lost+1, o.Err
+				} else {
+					answered++
+				}
+			}
+			return answered, lost, err
+		}
+		p.set(func() { p.narrow = true })
+		if answered, lost, err := ping(30); answered > 0 || lost < 20 || !strings.Contains(err.Error(), "larger than its MTU") {
+			t.Errorf("such a path at first: %d answered, %d lost: %v", answered, lost, err)
+		}
+		p.set(func() { p.narrow = false })
+		ping(30) // the connection that is given up
+		if _, lost, err := ping(50); lost > 0 {
+			t.Errorf("mended: %d lost: %v", lost, err)
+		}
+		p.set(func() { p.narrow = true })
+		if _, lost, _ := ping(10); lost > 0 {
+			t.Errorf("%d small pings are lost", lost)
+		}
+		ping(100)
+		if answered, lost, err := ping(50); answered > 0 || lost < 30 || !strings.Contains(err.Error(), "larger than its MTU") {
+			t.Errorf("such a path later: %d answered, %d lost: %v", answered, lost, err)
+		}
+		p.set(func() { p.narrow = false })
+		ping(30)
+		if _, lost, err := ping(50); lost > 0 {
+			t.Errorf("mended again: %d lost: %v", lost, err)
+		}
+	})
+}
+
 func TestPeerThatTalksNonsense(t *testing.T) {
 	for _, tt := range []struct {
 		why   string
@@ -316,7 +380,7 @@ func TestPeerThatTalksNonsense(t *testing.T) {
 			dial := func(context.Context) (net.Conn, error) {
 				near, far := net.Pipe()
 				go func() {
-					io.ReadFull(far, make([]byte, probes.FrameSize))
+					probes.ReadFrame(far, make([]byte, probes.FrameSize))
 					far.Write(tt.reply)
 					io.Copy(io.Discard, far)
 				}()

@@ -16,18 +16,16 @@ const pongIdle = 5 * time.Minute
 // means that the other side closed it between two frames.
 func ServePings(conn net.Conn) error {
 	defer conn.Close()
-	in, out := make([]byte, FrameSize), make([]byte, 0, FrameSize)
+	in, out := make([]byte, FrameSize), make([]byte, 0, FrameSize+MaxPadding)
 	for {
 		if err := conn.SetDeadline(time.Now().Add(pongIdle)); err != nil {
 			return fmt.Errorf("probes: answer pings of %s: %w", conn.RemoteAddr(), err)
 		}
-		if _, err := io.ReadFull(conn, in); errors.Is(err, io.EOF) {
+		f, err := ReadFrame(conn, in)
+		if errors.Is(err, io.EOF) {
 			return nil
-		} else if err != nil {
-			return fmt.Errorf("probes: answer pings of %s: %w", conn.RemoteAddr(), err)
 		}
 		read := time.Now()
-		f, err := ParseFrame(in)
 		if err == nil && f.Answer {
 			err = errors.New("an answer where a ping belongs")
 		}
