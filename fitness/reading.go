@@ -39,7 +39,7 @@ type Reading struct {
 	Histogram *Bound `json:"histogram,omitempty"`
 	// Newest is the time of the newest sample that counts.
 	Newest time.Time `json:"newest"`
-	// Note says why the band is unknown.
+	// Note says why the band is unknown; else, while pings are lost, why the newest was.
 	Note string `json:"note,omitempty"`
 }
 

@@ -204,6 +204,8 @@ func (p *replay) reading(s Series, c Context) Reading {
 	}
 	if p.band == Unknown {
 		r.Band, r.Held, r.DecidedBy, r.Note = Unknown, 0, "", p.note(s, c, &w)
+	} else if p.lostNow > 0 {
+		r.Note = s.Error
 	}
 	r.Since = c.Now.UTC()
 	if p.since != 0 {

@@ -326,7 +326,7 @@ func sane(r Reading) error {
 		return fmt.Errorf("held %d, count %d, lost %d", r.Held, r.Count, r.Lost)
 	case r.Band == Unknown && (r.Held != 0 || r.Whole() || r.DecidedBy != "" || r.Note == ""):
 		return fmt.Errorf("unknown, held %d, by %q, note %q: unknown is never held, never decided and never without a reason", r.Held, r.DecidedBy, r.Note)
-	case r.Band != Unknown && (r.Count != WindowSize || r.DecidedBy == "" || r.Note != ""):
+	case r.Band != Unknown && (r.Count != WindowSize || r.DecidedBy == "" || r.Note != "" && r.LostNow == 0):
 		return fmt.Errorf("%s of %d samples by %q, note %q", r.Band, r.Count, r.DecidedBy, r.Note)
 	case r.Since.IsZero():
 		return fmt.Errorf("no since")
