@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -20,6 +21,8 @@ type Explanation struct {
 	Role     string            `json:"role"`
 	Verdict  fitness.Verdict   `json:"verdict"`
 	Readings []fitness.Reading `json:"readings"`
+	// ByOthers are their round trips to it, which it is judged by too.
+	ByOthers []fitness.Reading `json:"by_others"`
 
 	leads string // where its datastore endpoint leads
 }
@@ -51,7 +54,7 @@ histogram decided; and the facts that rank it. It changes nothing.`,
 }
 
 func explain(l look, host string) Explanation {
-	e := Explanation{At: l.in.Now, Role: l.in.View.Role(host), Readings: []fitness.Reading{}}
+	e := Explanation{At: l.in.Now, Role: l.in.View.Role(host), Readings: []fitness.Reading{}, ByOthers: []fitness.Reading{}}
 	e.Host, _ = l.in.View.HostNamed(host)
 	e.leads = leads(e.Host.Facts.Endpoint, l.in.View)
 	for _, v := range l.d.Verdicts {
@@ -60,8 +63,11 @@ func explain(l look, host string) Explanation {
 		}
 	}
 	for _, r := range l.in.Readings {
-		if r.Host == host {
+		switch {
+		case r.Host == host:
 			e.Readings = append(e.Readings, r)
+		case r.Peer == host && r.Signal == fitness.RTT:
+			e.ByOthers = append(e.ByOthers, r)
 		}
 	}
 	return e
@@ -97,24 +103,44 @@ func (e Explanation) print(w io.Writer) {
 	if !e.Host.Reachable {
 		fmt.Fprintln(w, wrapOn(w, "its agent does not answer: "+e.Host.Error, "  "))
 	}
-	if len(e.Readings) > 0 {
+	if shown := e.shown(); len(shown) > 0 {
 		fmt.Fprintln(w)
 		rows := [][]string{{"SIGNAL", "PEER", "FIGURE", "LIMIT", "HEADROOM", "STATE", "FOR", "SINCE"}}
-		for _, r := range e.Readings {
+		for _, r := range shown {
 			rows = append(rows, e.row(r))
 		}
 		table(w, rows)
 		fmt.Fprintf(w, "\nFOR: evaluations in a row, %d is \"for a whole window\"\n", fitness.Whole)
 	}
-	for _, r := range e.Readings {
+	for _, r := range e.shown() {
 		if r.Note != "" {
-			fmt.Fprintln(w, wrapOn(w, fmt.Sprintf("%s %s: %s", r.Signal, r.Peer, r.Note), "  "))
+			fmt.Fprintln(w, wrapOn(w, fmt.Sprintf("%s %s: %s", r.Signal, e.peer(r), r.Note), "  "))
 		}
 		if r.Histogram != nil {
 			fmt.Fprintln(w, wrapOn(w, histogram(r), "  "))
 		}
 	}
 	e.facts(w)
+}
+
+// shown are its own readings, and what others measure of it where that is not fit
+// too, or all that there is.
+func (e Explanation) shown() []fitness.Reading {
+	shown := slices.Clone(e.Readings)
+	for _, r := range e.ByOthers {
+		if r.Band != fitness.Under || len(e.Readings) == 0 {
+			shown = append(shown, r)
+		}
+	}
+	return shown
+}
+
+// peer is the other end of a reading.
+func (e Explanation) peer(r fitness.Reading) string {
+	if r.Peer == e.Host.Name {
+		return "from " + r.Host
+	}
+	return r.Peer
 }
 
 // histogram says what etcd's own histogram has, and whether it decided.
@@ -158,7 +184,7 @@ func (e Explanation) row(r fitness.Reading) []string {
 			room = "none"
 		}
 	}
-	peer := r.Peer
+	peer := e.peer(r)
 	if peer == "" {
 		peer = "-"
 	}
@@ -167,7 +193,12 @@ func (e Explanation) row(r fitness.Reading) []string {
 
 func (e Explanation) facts(w io.Writer) {
 	f := e.Host.Facts
-	fmt.Fprintf(w, "\nlink      %s %s %s\n", f.Link.Class, f.Link.Device, f.Link.Note)
+	fmt.Fprintln(w)
+	if e.Host.Software == "" {
+		fmt.Fprintln(w, "facts     its agent has told none")
+	} else {
+		fmt.Fprintf(w, "link      %s %s %s\n", f.Link.Class, f.Link.Device, f.Link.Note)
+	}
 	for _, p := range f.Paths {
 		fmt.Fprintf(w, "path      to %s %s\n", p.Peer, pathLine(p, e.At))
 	}
@@ -183,7 +214,9 @@ func (e Explanation) facts(w io.Writer) {
 	if f.Zone != "" {
 		fmt.Fprintln(w, "zone      "+f.Zone)
 	}
-	fmt.Fprintf(w, "memory    %s in all\nsoftware  %s\n", fitness.Figure(f.MemoryTotal).Text("B"), e.Host.Software)
+	if e.Host.Software != "" {
+		fmt.Fprintf(w, "memory    %s in all\nsoftware  %s\n", fitness.Figure(f.MemoryTotal).Text("B"), e.Host.Software)
+	}
 	if e.leads != "" {
 		fmt.Fprintln(w, "datastore "+e.leads)
 	}
