@@ -14,16 +14,19 @@ import (
 
 // Status is what the lab reads of `suffrage status -o json`.
 type Status struct {
-	ClusterID string `json:"cluster_id"`
-	Leader    string `json:"leader"`
-	Hosts     []struct {
-		Host    string          `json:"host"`
-		Role    string          `json:"role"`
-		Agent   bool            `json:"agent"`
-		Verdict fitness.Verdict `json:"verdict"`
-	} `json:"hosts"`
+	ClusterID  string              `json:"cluster_id"`
+	Leader     string              `json:"leader"`
+	Hosts      []HostStatus        `json:"hosts"`
 	Controller *etcd.Leadership    `json:"controller"`
 	Decision   membership.Decision `json:"decision"`
+}
+
+// HostStatus is that of one host.
+type HostStatus struct {
+	Host    string          `json:"host"`
+	Role    string          `json:"role"`
+	Agent   bool            `json:"agent"`
+	Verdict fitness.Verdict `json:"verdict"`
 }
 
 // Voters are the hosts that vote, sorted.
@@ -43,26 +46,29 @@ func (s Status) Fit(hosts ...string) bool { return s.Is(fitness.Fit, hosts...) }
 
 // Is reports whether that is the verdict on all these hosts, for a whole window.
 func (s Status) Is(status fitness.Status, hosts ...string) bool {
-	n := 0
-	for _, h := range s.Hosts {
-		if slices.Contains(hosts, h.Host) && h.Verdict.Status == status && h.Verdict.Whole {
-			n++
-		}
-	}
-	return n == len(hosts)
+	return s.count(hosts, func(h HostStatus) bool { return h.Verdict.Status == status && h.Verdict.Whole }) == len(hosts)
 }
 
 // Answering reports whether all these hosts answer and are measured. How fast they
 // are is the affair of the machine that they share.
 func (s Status) Answering(hosts ...string) bool {
-	n := 0
+	return s.count(hosts, func(h HostStatus) bool { return s.answers(h) && h.Verdict.Status != fitness.StatusUnknown }) == len(hosts)
+}
+
+// Up is Answering where what was measured does not matter.
+func (s Status) Up(hosts ...string) bool { return s.count(hosts, s.answers) == len(hosts) }
+
+func (s Status) answers(h HostStatus) bool {
+	return h.Agent && !s.Refuses(membership.VoterNotResponding, h.Host) && !s.Refuses(membership.VoterDown, h.Host)
+}
+
+func (s Status) count(hosts []string, is func(HostStatus) bool) (n int) {
 	for _, h := range s.Hosts {
-		if slices.Contains(hosts, h.Host) && h.Agent && h.Verdict.Status != fitness.StatusUnknown &&
-			!s.Refuses(membership.VoterNotResponding, h.Host) && !s.Refuses(membership.VoterDown, h.Host) {
+		if slices.Contains(hosts, h.Host) && is(h) {
 			n++
 		}
 	}
-	return n == len(hosts)
+	return n
 }
 
 // Refuses reports whether the decision has this refusal.

@@ -12,7 +12,7 @@ const kept = 25_000
 // A voter is away while more is written than the others keep of their log. Back,
 // it cannot be told entry by entry: the leader sends it all that there is.
 func TestFarBehind(t *testing.T) {
-	f := begin(t, five)
+	f := beginSoon(t, five)
 	f.fault("h3 loses its power", f.Node("h3").PowerOff(t.Context()))
 	f.do(f.fill(kept, 1)())
 	f.ended("it boots", f.Node("h3").Boot())

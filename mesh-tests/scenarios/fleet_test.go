@@ -38,8 +38,32 @@ type fleet struct {
 // five hosts, of which three vote and two have a controller.
 var five = lab.Plan{Hosts: 5, Voters: 3, Controllers: []string{"h1", "h2"}}
 
-// begin starts a fleet and waits until all of it answers.
+// begin starts a fleet and waits until all of it answers and is measured.
 func begin(t *testing.T, p lab.Plan) *fleet {
+	t.Helper()
+	f := start(t, p)
+	f.until("all answer", func(s lab.Status) bool { return s.Answering(f.names()...) && s.Leader != "" && s.Controller != nil })
+	f.clients()
+	return f
+}
+
+// beginSoon does not wait for a window of samples: for faults after which nothing
+// is to be moved, whatever was measured before.
+func beginSoon(t *testing.T, p lab.Plan) *fleet {
+	t.Helper()
+	f := start(t, p)
+	f.up()
+	f.clients()
+	return f
+}
+
+// up waits until all answer, measured or not.
+func (f *fleet) up() {
+	f.t.Helper()
+	f.until("all are up", func(s lab.Status) bool { return s.Up(f.names()...) && s.Leader != "" && s.Controller != nil })
+}
+
+func start(t *testing.T, p lab.Plan) *fleet {
 	t.Helper()
 	lab.Need(t)
 	p.Program = os.Getenv("SUFFRAGE_BIN")
@@ -60,8 +84,6 @@ func begin(t *testing.T, p lab.Plan) *fleet {
 			f.fail("%v", err)
 		}
 	})
-	f.until("all answer", func(s lab.Status) bool { return s.Answering(f.names()...) && s.Leader != "" && s.Controller != nil })
-	f.clients()
 	return f
 }
 

@@ -2,11 +2,13 @@ package scenarios
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"suffrage/fitness"
 	"suffrage/membership"
 	"suffrage/mesh-tests/lab"
 )
@@ -111,11 +113,33 @@ func (f *fleet) readOnly(host string) {
 // A newcomer that etcd cannot reach for its peers: it is given up, cleaned up,
 // and not tried again for a while. Its agent answers all the time.
 func TestBlockedLearner(t *testing.T) {
-	f := begin(t, five)
+	p := five
+	p.StallTime = fitness.Duration(10 * time.Second)
+	f := begin(t, p)
 	f.fault("etcd's peer port around h4 is blocked", f.Around("h4", lab.Link{Ports: []uint16{2380}}))
 	op := f.ask("h3", "h4")
 	f.unchanged(op)
 	f.refused("h3", "h4", membership.Quarantine, "h4")
 	f.heal()
 	f.well("h1", "h2", "h3")
+}
+
+// The path to the standby that would be next drops packets that are larger than its
+// MTU. Small ones pass, and so would all of etcd that is asked for its health; what a
+// newcomer gets first would never arrive. It is no candidate, and its pings say why.
+func TestLargePacketsLost(t *testing.T) {
+	f := beginFit(t, five)
+	f.fault("packets of more than 1280 bytes around h4 are lost", f.Around("h4", lab.Link{MaxSize: 1280}))
+	f.until("h4 is unfit for a whole window, the voters are fit", func(s lab.Status) bool {
+		return s.Is(fitness.Unfit, "h4") && s.Fit("h1", "h2", "h3")
+	})
+	f.wait("it is said why", func() bool {
+		said, err := f.Node("h1").Suffrage(t.Context(), "explain", "h4", "-o", "json")
+		return err == nil && strings.Contains(said, "larger than its MTU")
+	})
+	f.came()
+	f.refused("h3", "h4", membership.NoCandidate, "h4")
+	f.heal()
+	f.well("h1", "h2", "h3")
+	f.quiet()
 }

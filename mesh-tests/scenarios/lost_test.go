@@ -17,7 +17,7 @@ import (
 func TestQuorumLost(t *testing.T) {
 	p := five
 	p.StallTime = fitness.Duration(10 * time.Second) // two votes are given, with a cooldown between
-	f := begin(t, p)
+	f := beginSoon(t, p)
 	f.planless(window)
 	f.endClients() // nothing is written between the snapshot and the end
 	f.put("/kept", "before")

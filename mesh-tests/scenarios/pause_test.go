@@ -69,7 +69,7 @@ func (f *fleet) roundTrips(host, peer string) (slow, all int) {
 // The host whose etcd leads loses its power: another leads, and the clients'
 // writes go on within the ten seconds that each has. It boots, and all are well.
 func TestLeaderLosesPower(t *testing.T) {
-	f := begin(t, five)
+	f := beginSoon(t, five)
 	leader := f.leader()
 	f.seat = other(leader)
 	f.fault("the leader's host loses its power", f.Node(leader).PowerOff(t.Context()))
@@ -82,7 +82,7 @@ func TestLeaderLosesPower(t *testing.T) {
 
 // All hosts lose their power at once, and boot: the same voters, the same data.
 func TestColdStart(t *testing.T) {
-	f := begin(t, five)
+	f := beginSoon(t, five)
 	quorum := f.outage()
 	var off errgroup.Group
 	for _, n := range f.Nodes {
