@@ -214,9 +214,19 @@ func (m *Member) Start(create, join bool) {
 		_ = m.cmd.Process.Kill()
 		<-m.done
 		if m.t.Failed() && m.log.Len() > 0 {
-			m.t.Logf("log of %s:\n%s", m.Name, m.log.String()[max(0, m.log.Len()-4000):])
+			m.t.Logf("log of %s:\n%s", m.Name, ends(m.log.String()))
 		}
 	})
+}
+
+// ends are the beginning and the end of a log: one that repeats itself at the end
+// hides what it began with.
+func ends(log string) string {
+	const each = 4000
+	if len(log) > 2*each {
+		return log[:each] + "\n…\n" + log[len(log)-each:]
+	}
+	return log
 }
 
 // itself is this process once more: Main runs the member.

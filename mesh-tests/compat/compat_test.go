@@ -137,14 +137,16 @@ func patient(t *testing.T) context.Context {
 func until(t *testing.T, c *membertest.Cluster, what string, ok func(observe.Report) bool) observe.Report {
 	t.Helper()
 	ctx := patient(t)
+	var last observe.Report // that was not cut off by the deadline
 	for {
 		r, err := observe.Run(ctx, observe.Options{Etcd: configOf(c), For: time.Second})
 		if err == nil && ok(r) {
 			return r
 		}
 		if ctx.Err() != nil {
-			t.Fatalf("never seen: %s; last: %+v, %v", what, r, err)
+			t.Fatalf("never seen: %s; last: %+v, then %v", what, last, err)
 		}
+		last = r
 	}
 }
 
