@@ -15,7 +15,7 @@ const PingProtocol = "suffrage-ping/1"
 const FrameSize = 40
 
 // MaxPadding is the most padding of a frame in bytes. It makes three packets of
-// a frame, which every TCP sends at once, so that no round trip is added.
+// a frame, four with an MTU of 1280, which every TCP sends at once (RFC 6928), so that no round trip is added.
 const MaxPadding = 4096
 
 const (
@@ -33,7 +33,7 @@ const (
 // Seq, T1, T2, T3 (8 each); then so many zeros.
 type Frame struct {
 	Answer     bool
-	Padding    int // bytes
+	Padding    int // bytes, 0 to MaxPadding
 	Seq        uint64
 	T1, T2, T3 int64
 }

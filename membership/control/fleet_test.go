@@ -35,6 +35,7 @@ type testBook struct {
 	changed   time.Time
 	fail      error
 	full      error // of Remember
+	torn      error // of Previous
 }
 
 func newTestFleet(period time.Duration, voters, standbys int) *testFleet {
@@ -167,7 +168,7 @@ func (f *testFleet) Membership(_ context.Context, v *membership.View) error {
 func (f *testFleet) Previous(context.Context) (*membership.Previous, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.book.previous, nil
+	return f.book.previous, f.book.torn
 }
 
 func (f *testFleet) Remember(_ context.Context, p membership.Previous) error {

@@ -75,10 +75,10 @@ type Gatherer struct {
 	voters   map[string]string // host → member ID, of the last view with a quorum
 	seen     map[string]since  // host name → how long its agent has (not) answered
 	previous *membership.Previous
-	// remembers: previous is this Gatherer's own. unwritten: the book does not
-	// have its ages yet.
-	remembers, unwritten bool
-	unread               error // of the Book, in the newest look
+	// remembers: previous is this Gatherer's own. known: the book's was read, and
+	// may be written over. unwritten: the book does not have these ages yet.
+	remembers, known, unwritten bool
+	unread                      error // of the Book, in the newest look
 }
 
 type since struct {
@@ -138,11 +138,14 @@ func (g *Gatherer) Gather(ctx context.Context) (membership.Inputs, error) {
 		}
 		g.forget(view)
 	}
-	if !g.remembers && view.Error == "" {
+	if (!g.remembers || !g.known) && view.Error == "" {
 		// One that only looks, for weeks where a page is open, asks again each time:
 		// another goes on deciding. A missing age is no reason to decide nothing.
 		if p, err := g.Book.Previous(ctx); err == nil {
-			g.previous = p
+			g.known = true
+			if p != nil {
+				g.previous = p
+			}
 		}
 	}
 	for _, t := range g.told {
@@ -175,11 +178,12 @@ func (g *Gatherer) Gather(ctx context.Context) (membership.Inputs, error) {
 // Remember gives the next Inputs the ages of this decision, and the book those
 // of one that changed. What could not be written is written in a later round:
 // while etcd has no leader nothing can, and the decision that tells of it may
-// stand for days.
+// stand for days. Nor are those written over that could not be read yet: they are
+// older, and all that tells of a voter that has been silent for long.
 func (g *Gatherer) Remember(ctx context.Context, d membership.Decision) error {
 	g.unwritten = g.unwritten || g.previous == nil || g.previous.Key != d.Key()
 	g.previous, g.remembers = d.Remember(), true
-	if !g.unwritten {
+	if !g.unwritten || !g.known {
 		return nil
 	}
 	if err := g.Book.Remember(ctx, *g.previous); err != nil {

@@ -260,6 +260,40 @@ func TestAgesThatCannotBeWritten(t *testing.T) {
 	})
 }
 
+// A controller that takes over while the book cannot be read leaves it as it is,
+// and goes on with its ages as soon as it can.
+func TestAgesThatCannotBeRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newTestFleet(period, 3, 2)
+		f.book.previous, f.book.torn = &membership.Previous{Key: "refused voter-down(h3)"}, errors.New("etcd: no answer in time")
+		g := f.gatherer()
+		round := func() (key string) {
+			in, err := g.Gather(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if in.Previous != nil {
+				key = in.Previous.Key
+			}
+			if err := g.Remember(t.Context(), membership.Decide(in)); err != nil {
+				t.Fatal(err)
+			}
+			return key
+		}
+		round()
+		if got := f.book.previous.Key; got != "refused voter-down(h3)" {
+			t.Errorf("unread, it was written over with %s", got)
+		}
+		f.book.torn = nil
+		if got := round(); got != "refused voter-down(h3)" {
+			t.Errorf("it goes on with %q", got)
+		}
+		if got := f.book.previous.Key; got == "refused voter-down(h3)" {
+			t.Error("nothing was written")
+		}
+	})
+}
+
 // One that only looks has the ages of the controller that decides, however long
 // it looks.
 func TestLookerFollowsTheAgesOfAnother(t *testing.T) {
